@@ -1,0 +1,1 @@
+"""Everything that feeds or calls the store without a person typing."""

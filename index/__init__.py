@@ -1,0 +1,1 @@
+"""Projections and reading: analysis, inverted index, vectors, ranking, context."""

@@ -1,0 +1,135 @@
+"""Errors of the store: one base class, an exit code on each class, a hint with a way out.
+
+The message says what went wrong, lower case, without a full stop, the subject in single quotes.
+The hint says what to do about it.  Exit codes are those of remem(1), EXIT STATUS.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+
+class RememError(Exception):
+    """Base of every error that a person may see.
+
+    Attributes:
+        exit_code: process exit status for this kind of error.
+        hint: what to do about it, or an empty string.
+    """
+
+    exit_code: ClassVar[int] = 5
+    default_hint: ClassVar[str] = ""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        """Keep the message and the hint (the class's own hint when none is given)."""
+        super().__init__(message)
+        self.hint = hint or self.default_hint
+
+
+class NotFound(RememError):
+    """Nothing matched: an unknown id and an id of another scope answer alike."""
+
+    exit_code = 1
+
+
+class UsageError(RememError):
+    """The command's words are wrong."""
+
+    exit_code = 2
+
+
+class AmbiguousId(UsageError):
+    """A prefix that names several objects of the granted scopes."""
+
+
+class BadTime(UsageError):
+    """A time that does not parse."""
+
+    default_hint = "write 2026-03-01, 2026-03-01T09:30:00Z, @1700000000 or '2 days ago'"
+
+
+class BadInput(UsageError):
+    """Text or a file that cannot be taken as it is (empty, not UTF-8, too large)."""
+
+
+class BadConfig(UsageError):
+    """A settings file that does not parse or a setting that is not known."""
+
+
+class Refused(RememError):
+    """The store could, but must not: scope, tombstone, hold, review."""
+
+    exit_code = 3
+    refusal: tuple[str, str, int, bytes | None] | None = None
+
+    def audited(self, action: str, outcome: str, part: int, ref: bytes | None) -> Self:
+        """Ask for an audit row of this refusal, written once the change has been undone."""
+        self.refusal = (action, outcome, part, ref)
+        return self
+
+
+class ScopeRefused(Refused):
+    """The principal holds no grant for what was asked."""
+
+
+class Blocked(Refused):
+    """A tombstone keeps this value from coming back."""
+
+    default_hint = "it was forgotten here; 'remem tombstones' lists what blocks"
+
+
+class HeadMoved(Refused):
+    """Compare-and-set failed: another change came first."""
+
+    default_hint = "read the ref again with 'remem show' and repeat the change on its new head"
+
+
+class IntegrityError(RememError):
+    """Bytes that do not match their id, chain or format."""
+
+    exit_code = 4
+    default_hint = "run 'remem verify' to see everything that does not match"
+
+
+class StoreError(RememError):
+    """The store or the disk below it does not do what was asked."""
+
+
+class StoreMissing(StoreError):
+    """There is no store where one was looked for."""
+
+    default_hint = "the first 'remem add' or 'remem init' makes one"
+
+
+class StoreLocked(StoreError):
+    """Another process holds a lock for longer than the time allowed."""
+
+
+class StoreFull(StoreError):
+    """The disk or the map limit is exhausted; nothing of the failed change was kept."""
+
+    default_hint = "free some space (or raise store.max_map_gib in config.toml) and run it again"
+
+
+class StoreReadOnly(StoreError):
+    """A write to a store that this user cannot write."""
+
+    default_hint = "check who owns the folder, or choose another store with --store"
+
+
+class StoreCorrupt(StoreError):
+    """LMDB or a format file says that the bytes on disk are not a store."""
+
+    default_hint = "restore canon/ from a backup; 'remem doctor' shows what can still be read"
+
+
+class NewerFormat(StoreError):
+    """The store was written by a later version."""
+
+    default_hint = "install a newer remem to open this store"
+
+
+class NetworkFilesystem(StoreError):
+    """The store lies on a file system where memory maps and locks are not safe."""
+
+    default_hint = "move the store to a local disk, or set store.allow_network_fs = true"

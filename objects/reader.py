@@ -1,0 +1,240 @@
+"""Reading the truth under a grant: the only way to objects, refs and entries.
+
+Every method walks only partitions that the grant covers, and hides what lies in an agent or session
+outside it: an id of another scope answers exactly as an unknown one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remem.objects import audit, encode, oid, refs
+from remem.objects.errors import AmbiguousId, IntegrityError, NotFound, ScopeRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from remem.objects.kv import Txn
+    from remem.objects.scope import Grant
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    """A scope partition: number, names, the key of its salts, record time of its making."""
+
+    number: int
+    tenant: str
+    profile: str
+    collection: str
+    key: bytes
+    created: int
+
+    @property
+    def prefix(self) -> bytes:
+        """The four bytes with which the keys of this partition begin."""
+        return self.number.to_bytes(4, "big")
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What an id names: a ref and, when the id was that of one revision, that revision."""
+
+    part: Part
+    ref: bytes
+    state: refs.RefState
+    revision: bytes | None
+
+
+encode_part = msgspec.msgpack.Encoder().encode
+decode_part = msgspec.msgpack.Decoder(Part).decode
+decode_lane = msgspec.msgpack.Decoder(tuple[str, str]).decode
+_CANDIDATES = 12
+
+
+class Reader:
+    """A snapshot seen through a grant."""
+
+    def __init__(self, txn: Txn, grant: Grant) -> None:
+        """Bind a transaction to a grant."""
+        self.txn = txn
+        self.grant = grant
+        self._lanes: dict[tuple[int, int], tuple[str, str]] = {}
+        self._seen: dict[tuple[int, int], bool] = {}
+        self.parts = [p for p in _all_parts(txn) if grant.sees(p.tenant, p.profile, p.collection)]
+
+    # -- scopes -------------------------------------------------------------------------------
+
+    def part(self, number: int) -> Part:
+        """A granted partition by its number."""
+        for part in self.parts:
+            if part.number == number:
+                return part
+        raise NotFound("no such scope")
+
+    def lane(self, part: Part, number: int) -> tuple[str, str]:
+        """(agent, session) of a lane number."""
+        key = (part.number, number)
+        if key not in self._lanes:
+            data = self.txn.get("lanes", part.prefix + b"n" + number.to_bytes(4, "big"))
+            if data is None:
+                raise IntegrityError(f"lane {number} of a partition has no names")
+            self._lanes[key] = decode_lane(data)
+        return self._lanes[key]
+
+    def lanes(self, part: Part) -> list[int]:
+        """Numbers of the lanes of a partition that the grant covers."""
+        prefix = part.prefix + b"n"
+        numbers = [int.from_bytes(k[5:], "big") for k, _ in self.txn.scan_prefix("lanes", prefix)]
+        return [n for n in numbers if self.sees_lane(part, n)]
+
+    def sees_lane(self, part: Part, number: int) -> bool:
+        """True when the grant covers this lane."""
+        if self.grant.agent is None and self.grant.session is None:
+            return True
+        key = (part.number, number)
+        if key not in self._seen:
+            self._seen[key] = self.grant.sees_lane(*self.lane(part, number))
+        return self._seen[key]
+
+    # -- refs and objects ---------------------------------------------------------------------
+
+    def state(self, part: Part, ref: bytes) -> refs.RefState | None:
+        """State of a ref now, or None when unknown or outside the grant."""
+        data = self.txn.get("refs", part.prefix + ref)
+        if data is None:
+            return None
+        state = refs.decode_state(data)
+        return state if self.sees_lane(part, state.lane) else None
+
+    def states(self, part: Part) -> Iterator[tuple[bytes, refs.RefState]]:
+        """Every ref of a partition with its state now, by id."""
+        for key, data in self.txn.scan_prefix("refs", part.prefix):
+            state = refs.decode_state(data)
+            if self.sees_lane(part, state.lane):
+                yield key[4:], state
+
+    def state_at(self, part: Part, ref: bytes, known_at: int) -> refs.RefState | None:
+        """State of a ref as believed at a record time, or None when it was not yet known."""
+        state = self.state(part, ref)
+        if state is None or state.created > known_at:
+            return None
+        if state.changed <= known_at:
+            return state
+        entries = [e for e in self.entries(part, state) if e.time <= known_at]
+        return refs.fold(reversed(entries))
+
+    def entries(self, part: Part, state: refs.RefState) -> Iterator[refs.Entry]:
+        """Entries of a ref, newest first."""
+        seq = state.last
+        while seq:
+            entry = self.entry(part, seq)
+            yield entry
+            seq = entry.prev
+
+    def entry(self, part: Part, seq: int) -> refs.Entry:
+        """One entry of a partition's log."""
+        data = self.txn.get("log", part.prefix + seq.to_bytes(8, "big"))
+        if data is None:
+            raise IntegrityError(f"entry {seq} of the ref log is missing")
+        return refs.decode_entry(data)
+
+    def log(
+        self, part: Part, *, after: int = 0, until: int | None = None, reverse: bool = False
+    ) -> Iterator[refs.Entry]:
+        """Entries of a partition with after < seq <= until, in order or newest first."""
+        start = part.prefix + (after + 1).to_bytes(8, "big")
+        stop = part.prefix + ((1 << 64) - 1 if until is None else until + 1).to_bytes(8, "big")
+        for _, data in self.txn.scan("log", start, stop, reverse=reverse):
+            entry = refs.decode_entry(data)
+            if self.sees_lane(part, entry.lane):
+                yield entry
+
+    def last_seq(self, part: Part) -> int:
+        """Number of the last entry of a partition, 0 when it has none."""
+        return int.from_bytes(self.txn.get("heads", part.prefix) or b"\0", "big")
+
+    def object_bytes(self, part: Part, object_id: bytes) -> bytes | None:
+        """Stored bytes of an object, or None when it is not there."""
+        return self.txn.get("objects", part.prefix + object_id)
+
+    def object(self, part: Part, object_id: bytes) -> encode.Obj:
+        """An object of a granted partition.
+
+        Raises:
+            NotFound: unknown, gone, or outside the grant.
+        """
+        data = self.object_bytes(part, object_id)
+        if data is None:
+            raise NotFound(f"no object '{oid.short(object_id)}'")
+        obj = encode.decode(data)
+        if not self.grant.sees_lane(obj.scope.agent, obj.scope.session):
+            raise NotFound(f"no object '{oid.short(object_id)}'")
+        return obj
+
+    def ref_of(self, part: Part, object_id: bytes) -> bytes:
+        """The ref whose revision this object is (itself when it began one)."""
+        return self.txn.get("revs", part.prefix + object_id) or object_id
+
+    def cited_by(self, part: Part, observation: bytes) -> list[bytes]:
+        """Refs of the memories that cite an observation."""
+        prefix = part.prefix + observation
+        return [key[36:] for key, _ in self.txn.scan_prefix("cites", prefix)]
+
+    def receipt(self, part: Part, object_id: bytes) -> bytes | None:
+        """Encoded admission receipt of an object, or None for the plain one."""
+        return self.txn.get("receipts", part.prefix + object_id)
+
+    # -- names --------------------------------------------------------------------------------
+
+    def find(self, text: str) -> Found:
+        """What an id or a unique prefix of one (7 hex digits or more) names.
+
+        Raises:
+            UsageError: it is no id.
+            NotFound: nothing of the granted scopes begins so.
+            AmbiguousId: several do; the hint lists them.
+        """
+        start, stop = oid.prefix_range(text)
+        found: dict[bytes, Found] = {}
+        for part in self.parts:
+            upper = part.prefix + stop if stop else (part.number + 1).to_bytes(4, "big")
+            for table in ("refs", "revs"):
+                for key, data in self.txn.scan(table, part.prefix + start, upper):
+                    ref = key[4:] if table == "refs" else data
+                    state = self.state(part, ref)
+                    if state is not None and key[4:] not in found:
+                        revision = key[4:] if table == "revs" else None
+                        found[key[4:]] = Found(part, ref, state, revision)
+                    if len(found) > _CANDIDATES:
+                        break
+        if not found:
+            raise NotFound(f"nothing has the id '{text[:80]}'")
+        if len(found) > 1:
+            names = ", ".join(oid.short(key) for key in sorted(found)[:_CANDIDATES])
+            raise AmbiguousId(f"'{text}' is the beginning of several ids", hint=f"it fits: {names}")
+        return next(iter(found.values()))
+
+    # -- audit --------------------------------------------------------------------------------
+
+    def audit_head(self) -> audit.Head:
+        """Number and hash of the last audit row."""
+        data = self.txn.get("meta", b"audit")
+        return audit.decode_head(data) if data is not None else audit.Head(0, audit.ROOT)
+
+    def audit_rows(
+        self, *, after: int = 0, reverse: bool = False
+    ) -> Iterator[tuple[int, bytes, audit.Row]]:
+        """(number, bytes, row) of the audit chain with number > after.
+
+        Raises:
+            ScopeRefused: only the owner reads the chain.
+        """
+        if not self.grant.owner:
+            raise ScopeRefused(f"'{self.grant.principal}' may not read the audit chain")
+        start = (after + 1).to_bytes(8, "big")
+        for key, data in self.txn.scan("audit", start, reverse=reverse):
+            yield int.from_bytes(key, "big"), data, audit.decode_row(data)
+
+
+def _all_parts(txn: Txn) -> list[Part]:
+    return [decode_part(data) for _, data in txn.scan_prefix("parts", b"n")]

@@ -1,0 +1,188 @@
+"""The ref log and its fold: what became of one thing, and what it is now.
+
+A ref is named by the id of its first object.  Each change appends one entry; the state of a ref is
+the fold of its entries, the state at record time K the fold of those recorded up to K.
+
+Source: remem-store(5), REF LOG.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remem.objects.errors import IntegrityError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+OPS = (
+    "create",
+    "revise",
+    "rollback",
+    "supersede",
+    "close",
+    "reopen",
+    "quarantine",
+    "release",
+    "approve",
+    "reject",
+    "orphan",
+    "expire",
+    "promote",
+    "pin",
+    "unpin",
+    "hold",
+    "unhold",
+    "flag",
+    "erase",
+    "purge",
+)
+OP_CODE = {name: code for code, name in enumerate(OPS)}
+STATUSES = (
+    "verified",
+    "provisional",
+    "model_claim",
+    "user_belief",
+    "legacy_unverified",
+    "pending",
+    "quarantined",
+    "orphaned",
+    "rejected",
+    "expired",
+    "erased",
+)
+STATUS_CODE = {name: code for code, name in enumerate(STATUSES)}
+OBSERVATION = 0
+MEMORY = 1
+TYPES = ("observation", "memory")
+
+HELD = 1
+PINNED = 2
+FLAGGED = 4
+CLOSED = 8
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """One change of one ref.
+
+    Attributes:
+        seq: number within the partition, from 1, without gaps.
+        op: index into OPS.
+        ref: id of the ref.
+        old: head before, or None at create.
+        new: head after, or None when nothing is left.
+        status: index into STATUSES, after the change.
+        valid_from: microseconds UTC, or None for unknown (record time stands in).
+        valid_to: microseconds UTC (exclusive), or None.
+        replaced_by: the ref that took its place, or None.
+        time: record time, microseconds UTC; never smaller than that of an earlier entry.
+        principal: who did it.
+        surface: through which door.
+        reason: reason code, may be empty.
+        lane: number of (agent, session) within the partition.
+        type: index into TYPES.
+        prev: seq of the entry before of the same ref, 0 at create.
+    """
+
+    seq: int
+    op: int
+    ref: bytes
+    old: bytes | None
+    new: bytes | None
+    status: int
+    valid_from: int | None
+    valid_to: int | None
+    replaced_by: bytes | None
+    time: int
+    principal: str
+    surface: str
+    reason: str
+    lane: int
+    type: int
+    prev: int
+
+
+class RefState(msgspec.Struct, frozen=True, array_like=True):
+    """The fold of a ref's entries (see Entry for the fields).
+
+    Attributes:
+        first: seq of the first entry; last: seq of the last.
+        created: record time of the first entry; changed: of the last.
+        flags: HELD, PINNED, FLAGGED (for purge), CLOSED.
+    """
+
+    head: bytes | None
+    status: int
+    valid_from: int | None
+    valid_to: int | None
+    replaced_by: bytes | None
+    first: int
+    last: int
+    created: int
+    changed: int
+    lane: int
+    type: int
+    flags: int
+
+    @property
+    def starts(self) -> int:
+        """Valid time from which it holds: as stated, else when it was recorded."""
+        return self.created if self.valid_from is None else self.valid_from
+
+
+_FLAG_OPS = {
+    OP_CODE["hold"]: (HELD, 0),
+    OP_CODE["unhold"]: (0, HELD),
+    OP_CODE["pin"]: (PINNED, 0),
+    OP_CODE["unpin"]: (0, PINNED),
+    OP_CODE["flag"]: (FLAGGED, 0),
+    OP_CODE["purge"]: (0, FLAGGED),
+    OP_CODE["close"]: (CLOSED, 0),
+    OP_CODE["reopen"]: (0, CLOSED),
+}
+
+encode_entry = msgspec.msgpack.Encoder().encode
+decode_entry = msgspec.msgpack.Decoder(Entry).decode
+encode_state = msgspec.msgpack.Encoder().encode
+decode_state = msgspec.msgpack.Decoder(RefState).decode
+
+
+def step(state: RefState | None, entry: Entry) -> RefState:
+    """The state after one more entry.
+
+    Raises:
+        IntegrityError: the entry does not continue this state.
+    """
+    if state is None:
+        if entry.prev != 0:
+            raise IntegrityError(f"entry {entry.seq} continues a ref that has no beginning")
+        first, created, flags = entry.seq, entry.time, 0
+    else:
+        if entry.prev != state.last or entry.old != state.head:
+            raise IntegrityError(f"entry {entry.seq} does not continue its ref")
+        first, created, flags = state.first, state.created, state.flags
+    on, off = _FLAG_OPS.get(entry.op, (0, 0))
+    return RefState(
+        entry.new,
+        entry.status,
+        entry.valid_from,
+        entry.valid_to,
+        entry.replaced_by,
+        first,
+        entry.seq,
+        created,
+        entry.time,
+        entry.lane,
+        entry.type,
+        (flags | on) & ~off,
+    )
+
+
+def fold(entries: Iterable[Entry]) -> RefState | None:
+    """The state after these entries, oldest first, or None when there are none."""
+    state: RefState | None = None
+    for entry in entries:
+        state = step(state, entry)
+    return state

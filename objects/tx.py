@@ -1,0 +1,293 @@
+"""Changing the truth: one write transaction, through which every mutation passes.
+
+``record`` is the one place that appends to the ref log, the audit chain and the cached fold; they
+commit together or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remem.objects import audit, encode, oid, refs
+from remem.objects.errors import HeadMoved, NotFound
+from remem.objects.model import Memory, Scope
+from remem.objects.reader import Part, Reader, encode_part
+
+if TYPE_CHECKING:
+    from remem.objects.kv import Txn
+    from remem.objects.scope import Actor
+
+_KEY_B = 32
+_FLUSH_ROWS = 4096
+
+
+class Tx:
+    """A write transaction of an actor.
+
+    Attributes:
+        reader: reads inside the transaction, its own changes included.
+        now: record time of every change made here, microseconds UTC.
+    """
+
+    def __init__(self, txn: Txn, actor: Actor, now: int) -> None:
+        """Begin at a record time that is later than every earlier one, whatever the clock says."""
+        self.txn = txn
+        self.actor = actor
+        self.reader = Reader(txn, actor.grant)
+        last = int.from_bytes(txn.get("meta", b"clock") or b"\0", "big", signed=True)
+        self.now = max(now, last + 1)
+        self._head = self.reader.audit_head()
+        self._rows: list[tuple[bytes, bytes]] = []
+        self._log: list[tuple[bytes, bytes]] = []
+        self._log_part: int | None = None
+        self._seqs: dict[int, int] = {}
+        self._lanes: dict[tuple[int, str, str], int] = {}
+        self._parts: dict[tuple[str, str, str], Part] = {}
+        self._places: dict[tuple[str | None, str | None, str | None], Scope] = {}
+        self.has_revisions = txn.count("revs") > 0
+
+    # -- places -------------------------------------------------------------------------------
+
+    def place(self, collection: str | None, agent: str | None, session: str | None) -> Scope:
+        """The scope of a record that may name its own collection, agent and session.
+
+        Raises:
+            ScopeRefused: the actor's grant does not cover it.
+        """
+        key = (collection, agent, session)
+        scope = self._places.get(key)
+        if scope is None:
+            scope = self._places[key] = self.actor.place(collection, agent, session)
+        return scope
+
+    def part(self, scope: Scope) -> Part:
+        """The partition of a scope, made when it is new."""
+        names = (scope.tenant, scope.profile, scope.collection)
+        part = self._parts.get(names)
+        if part is None:
+            key = b"k" + "\0".join(names).encode()
+            number = self.txn.get("parts", key)
+            if number is None:
+                part = self._new_part(names, key)
+            else:
+                part = self.reader.part(int.from_bytes(number, "big"))
+            self._parts[names] = part
+        return part
+
+    def _new_part(self, names: tuple[str, str, str], key: bytes) -> Part:
+        last = next(self.txn.scan_prefix("parts", b"n", reverse=True), None)
+        number = 1 if last is None else int.from_bytes(last[0][1:], "big") + 1
+        part = Part(number, *names, os.urandom(_KEY_B), self.now)
+        self.txn.put("parts", b"n" + part.prefix, encode_part(part))
+        self.txn.put("parts", key, part.prefix)
+        self.reader.parts.append(part)
+        return part
+
+    def lane(self, part: Part, scope: Scope) -> int:
+        """Number of (agent, session) within a partition, made when it is new."""
+        key = (part.number, scope.agent, scope.session)
+        number = self._lanes.get(key)
+        if number is None:
+            names = (scope.agent, scope.session)
+            name_key = part.prefix + b"k" + oid.digest("\0".join(names).encode())
+            data = self.txn.get("lanes", name_key)
+            if data is None:
+                prefix = part.prefix + b"n"
+                last = next(self.txn.scan_prefix("lanes", prefix, reverse=True), None)
+                number = 1 if last is None else int.from_bytes(last[0][5:], "big") + 1
+                packed = number.to_bytes(4, "big")
+                self.txn.put("lanes", prefix + packed, msgspec.msgpack.encode(names))
+                self.txn.put("lanes", name_key, packed)
+            else:
+                number = int.from_bytes(data, "big")
+            self._lanes[key] = number
+        return number
+
+    # -- objects ------------------------------------------------------------------------------
+
+    def put_object(self, part: Part, obj: encode.Obj) -> bytes:
+        """Store an object (with the zero salt) and return its id."""
+        object_id, data = encode.seal(obj, part.key)
+        self.store_object(part, object_id, data, obj)
+        return object_id
+
+    def store_object(self, part: Part, object_id: bytes, data: bytes, obj: encode.Obj) -> None:
+        """Store an object that was sealed already."""
+        self.txn.put("objects", part.prefix + object_id, data)
+        if isinstance(obj, Memory):
+            for cited in obj.cites:
+                if self.txn.get("objects", part.prefix + cited) is None:
+                    raise NotFound(f"no observation '{oid.short(cited)}' in this scope")
+
+    # -- the ref log --------------------------------------------------------------------------
+
+    def create(
+        self,
+        part: Part,
+        object_id: bytes,
+        *,
+        kind: int,
+        lane: int,
+        status: str,
+        valid_from: int | None = None,
+        valid_to: int | None = None,
+        reason: str = "",
+    ) -> refs.Entry:
+        """Begin a ref with its first object."""
+        return self._append(
+            part,
+            None,
+            refs.Entry(
+                self._next_seq(part),
+                0,
+                object_id,
+                None,
+                object_id,
+                refs.STATUS_CODE[status],
+                valid_from,
+                valid_to,
+                None,
+                self.now,
+                self.actor.grant.principal,
+                self.actor.surface,
+                reason,
+                lane,
+                kind,
+                0,
+            ),
+        )
+
+    def record(
+        self,
+        part: Part,
+        op: str,
+        ref: bytes,
+        state: refs.RefState,
+        *,
+        new: bytes | None = None,
+        status: str | None = None,
+        reason: str = "",
+        expected: bytes | None = None,
+        valid_from: int | msgspec.UnsetType | None = msgspec.UNSET,
+        valid_to: int | msgspec.UnsetType | None = msgspec.UNSET,
+        replaced_by: bytes | msgspec.UnsetType | None = msgspec.UNSET,
+    ) -> refs.Entry:
+        """Change a ref that exists.
+
+        Args:
+            part: its partition.
+            op: one of refs.OPS other than create.
+            ref: id of the ref.
+            state: its state as read in this transaction.
+            new: the new head, or None to keep the present one.
+            status: the new status, or None to keep it.
+            reason: reason code.
+            expected: compare-and-set: the head that the caller read, or None.
+            valid_from: microseconds UTC or None, where it changes.
+            valid_to: microseconds UTC or None, where it changes.
+            replaced_by: the ref that takes its place, or None, where it changes.
+
+        Raises:
+            HeadMoved: the head is not the expected one.
+        """
+        if expected is not None and expected != state.head:
+            raise HeadMoved(f"the head of '{oid.short(ref)}' has moved").audited(
+                op, "head_moved", part.number, ref
+            )
+        entry = refs.Entry(
+            self._next_seq(part),
+            refs.OP_CODE[op],
+            ref,
+            state.head,
+            new if new is not None else state.head,
+            state.status if status is None else refs.STATUS_CODE[status],
+            state.valid_from if valid_from is msgspec.UNSET else valid_from,
+            state.valid_to if valid_to is msgspec.UNSET else valid_to,
+            state.replaced_by if replaced_by is msgspec.UNSET else replaced_by,
+            self.now,
+            self.actor.grant.principal,
+            self.actor.surface,
+            reason,
+            state.lane,
+            state.type,
+            state.last,
+        )
+        if new is not None and new != ref:
+            self.txn.put_new("revs", part.prefix + new, ref)
+            self.has_revisions = True
+        return self._append(part, state, entry)
+
+    def _next_seq(self, part: Part) -> int:
+        seq = self._seqs.get(part.number)
+        if seq is None:
+            seq = self.reader.last_seq(part)
+        self._seqs[part.number] = seq + 1
+        return seq + 1
+
+    def _append(self, part: Part, state: refs.RefState | None, entry: refs.Entry) -> refs.Entry:
+        data = refs.encode_entry(entry)
+        if self._log_part != part.number:
+            self.flush()
+            self._log_part = part.number
+        self._log.append((part.prefix + entry.seq.to_bytes(8, "big"), data))
+        self.txn.put("refs", part.prefix + entry.ref, refs.encode_state(refs.step(state, entry)))
+        self._row(refs.OPS[entry.op], part.number, entry.ref, "done", entry.seq, oid.digest(data))
+        if len(self._log) >= _FLUSH_ROWS:
+            self.flush()
+        return entry
+
+    # -- the audit chain ----------------------------------------------------------------------
+
+    def refuse(self, action: str, outcome: str, part: int, ref: bytes | None) -> None:
+        """Append a row for something that was refused (it commits with the transaction)."""
+        self._row(action, part, ref, outcome, 0, None)
+
+    def _row(
+        self,
+        action: str,
+        part: int,
+        resource: bytes | None,
+        outcome: str,
+        entry: int,
+        digest: bytes | None,
+    ) -> None:
+        seq = self._head.seq + 1
+        data = audit.encode_row(
+            audit.Row(
+                seq,
+                self.now,
+                self.actor.grant.principal,
+                self.actor.surface,
+                action,
+                part,
+                resource,
+                outcome,
+                entry,
+                digest,
+                self._head.hash,
+            )
+        )
+        self._rows.append((seq.to_bytes(8, "big"), data))
+        self._head = audit.Head(seq, audit.row_hash(data))
+
+    def flush(self) -> None:
+        """Write what is buffered, so that reads in this transaction see it."""
+        if self._log:
+            self.txn.put_many("log", self._log, False)
+            self._log = []
+        if self._rows:
+            self.txn.put_many("audit", self._rows, True)
+            self._rows = []
+
+    def finish(self) -> None:
+        """Write what is buffered, the heads and the clock; the transaction commits after it."""
+        changed = bool(self._rows)
+        self.flush()
+        for number, seq in self._seqs.items():
+            self.txn.put("heads", number.to_bytes(4, "big"), seq.to_bytes(8, "big"))
+        if changed:
+            self.txn.put("meta", b"audit", audit.encode_head(self._head))
+            self.txn.put("meta", b"clock", self.now.to_bytes(8, "big", signed=True))
