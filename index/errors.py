@@ -34,7 +34,7 @@ class EmbedderFailed(RememError):
 class IndexDamaged(StoreError):
     """The bytes of a projection are not those that were written."""
 
-    default_hint = "run 'remem reindex --vectors'; nothing but time is lost"
+    default_hint = "run 'remem reindex'; nothing but time is lost"
 
 
 class EmbedderMismatch(StoreError):

@@ -6,9 +6,9 @@ text; an output that is one vector a text is taken as it is.
 
 onnxruntime optimises a graph for longer than a short query takes.  With a cache folder the
 optimised graph is kept there, its weights beside it so that they are mapped instead of parsed:
-MiniLM's 166 ms become 45.  The copy is checked against its BLAKE3 before each use and made again
-when it does not match; without a cache folder, or with one that cannot be written, nothing but
-time is lost.
+load and first query of MiniLM then take 93 ms instead of 209.  The copy is checked against its
+BLAKE3 before each use and made again when it does not match; without a cache folder, or with one
+that cannot be written, nothing but time is lost.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ AFTER_MAY = frozenset("be have not also need still only never contain cause want
 HINTS = frozenset({*MONTHS, *WEEKDAYS, *SEASONS, *UNITS, *NEAR_DAYS, *DAY_PARTS, "q"})
 LEADS = frozenset(
     {*HINTS, *NUMBERS, *VAGUE, *NTH, *SHIFTS, *THIRDS, *INSIDE, *OPEN}
-    | {"the", "between", "as", "prior", "up"}
+    | {"the", "between", "as", "prior", "up", "q1", "q2", "q3", "q4"}
 )
 DASHES = ("-", "–")  # noqa: RUF001
 THROUGH = ("to", "through", *DASHES)

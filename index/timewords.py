@@ -43,7 +43,7 @@ _OWN = r"(?:my|our|his|her|its|their|your)"
 _PAST = (
     # "the key used to sign" and "is used to sign" name a purpose, not a habit.
     r"\b(?:i|we|you|he|she|they|it|who|there|that)\s+(used to)\b(?! (?:\w+ing|it|that|this)\b)"
-    r"|\bdid\b(?:\W+\w+){1,6}?\s+(used to)\b"
+    r"|\bdid\b(?:\W+\w+){1,3}?\s+(used to)\b"
     r"|\b(?:where|who|how often)\s+did\b(?:\W+\w+){1,3}?\s+(use to)\b"
     r"|\b(previously|formerly|back then|back when|no longer)\b"
     r"|\b(originally|initially)\b(?! from\b)"

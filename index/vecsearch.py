@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remem.index import vecfile
+from remem.index.hnsw import breadth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Allow = Mask | Callable[[U32], Mask]
 
 EXACT_ROWS = 10_000  # a filter that leaves so few rows is scanned: 1 ms
-FETCH_MAX = 2_000  # asking a graph for more costs more than a scan
+_SCAN_ROWS = 15  # a scan looks at so many rows in the time of one candidate of a graph
 _MARGIN = 1e-5  # float32 products of unit vectors differ from exact ones by less
 _GATHER = 4  # a block with fewer than a quarter of its rows allowed is not widened as a whole
 
@@ -101,7 +102,7 @@ def search(
     count = int(np.count_nonzero(wanted))
     first = 0
     if graph is not None and count > EXACT_ROWS:
-        near = _by_graph(graph, query, k, head.graph_rows, wanted)
+        near = _by_graph(graph, query, k, wanted[: head.graph_rows])
         if near is not None:
             _score(reader, head, best, near)
             first = head.graph_rows
@@ -123,17 +124,17 @@ def _allowed(ids: U32, allow: Allow) -> Mask:
     return out
 
 
-def _by_graph(graph: Graph, query: F32, k: int, rows: int, wanted: Mask) -> I64 | None:
+def _by_graph(graph: Graph, query: F32, k: int, wanted: Mask) -> I64 | None:
     """Wanted rows near the query, at least k of them, or None when the graph is no help."""
     import numpy as np
 
-    inside = int(np.count_nonzero(wanted[:rows]))
+    inside = int(np.count_nonzero(wanted))
     if not inside:
         return None
     # Enough that the filter leaves k of them, if it is independent of the query; where it is
     # not, too few are left and the scan does it.
-    fetch = int(k * rows / inside * 1.3) + 32
-    if fetch > min(FETCH_MAX, rows):
+    fetch = int(k * wanted.size / inside * 1.3) + 32
+    if fetch > wanted.size or breadth(fetch) * _SCAN_ROWS > inside:
         return None
     near = graph.nearest(query, fetch)
     near = near[wanted[near]]

@@ -6,7 +6,9 @@ The hint says what to do about it.  Exit codes are those of remem(1), EXIT STATU
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+TYPE_CHECKING = False  # typing costs more than the rest of a short command
+if TYPE_CHECKING:
+    from typing import ClassVar, Self
 
 
 class RememError(Exception):

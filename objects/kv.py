@@ -5,7 +5,8 @@ transaction at a time, across processes.  The map grows by itself in every proce
 that crossed a fork is opened anew, and each LMDB error becomes one of ours.
 
 A write is a function of the transaction.  It may be run again (the map was grown, the file was
-replaced meanwhile), so it must not keep results of a run that failed.
+replaced meanwhile), so it must not keep results of a run that failed.  A thread that has a
+transaction open cannot have the map replaced: it must not begin a write that may grow it.
 
 Source: LMDB 0.9 documentation, "Caveats" and mdb_env_set_mapsize.
 """
@@ -13,16 +14,17 @@ Source: LMDB 0.9 documentation, "Caveats" and mdb_env_set_mapsize.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import lmdb
 
+from remem.objects import disk, sharing
+from remem.objects.disk import filesystem_type as filesystem_type
+from remem.objects.disk import refuse_network as refuse_network
 from remem.objects.errors import (
     IntegrityError,
-    NetworkFilesystem,
     RememError,
     StoreCorrupt,
     StoreError,
@@ -31,116 +33,25 @@ from remem.objects.errors import (
     StoreMissing,
     StoreReadOnly,
 )
+from remem.objects.tables import Txn as Txn
+from remem.objects.tables import after_prefix as after_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
+
+    from remem.objects.tables import Handle
 
 T = TypeVar("T")
-Handle = Any  # lmdb._Database: the type has no public name
 
 MAX_KEY_B = 511
 MAX_READERS = 2048
 DEFAULT_MAP_B = 1 << 36  # address space only: the file holds what was written
 MIN_MAP_B = 1 << 20
-_NETWORK_TYPES = frozenset(
-    "nfs nfs4 cifs smb3 smbfs smb2 afs ncpfs 9p fuse.sshfs ceph glusterfs fuse.glusterfs "
-    "beegfs lustre webdav davfs fuse.davfs2 gfs2 ocfs2 virtiofs".split()
-)
+_LOCK_FILE_B = 64 * MAX_READERS + 4096  # a slot has 64 bytes
 _STALE_CHECK_S = 60.0
-
-
-class Txn:
-    """One transaction: point reads, ordered scans and, when it is a write, changes."""
-
-    __slots__ = ("_dbs", "_raw", "writable")
-
-    def __init__(self, raw: lmdb.Transaction[Any], dbs: dict[str, Handle], writable: bool) -> None:
-        """Wrap an LMDB transaction with the handles of the tables."""
-        self._raw = raw
-        self._dbs = dbs
-        self.writable = writable
-
-    def get(self, table: str, key: bytes) -> bytes | None:
-        """Value of a key, or None; a memoryview in a snapshot opened with buffers."""
-        value: bytes | None = self._raw.get(key, None, self._dbs[table])
-        return value
-
-    def put(self, table: str, key: bytes, value: bytes) -> None:
-        """Store a value under a key, replacing what was there."""
-        self._raw.put(key, value, True, True, False, self._dbs[table])
-
-    def put_new(self, table: str, key: bytes, value: bytes) -> bool:
-        """Store a value unless the key exists; True when it was stored."""
-        return bool(self._raw.put(key, value, True, False, False, self._dbs[table]))
-
-    def put_many(self, table: str, items: Iterable[tuple[bytes, bytes]], append: bool) -> None:
-        """Store many pairs in one call; with append they must be sorted and beyond the last key."""
-        cursor = self._raw.cursor(self._dbs[table])
-        try:
-            cursor.putmulti(items, dupdata=False, overwrite=True, append=append)
-        finally:
-            cursor.close()
-
-    def delete(self, table: str, key: bytes) -> bool:
-        """Remove a key; True when it was there."""
-        return bool(self._raw.delete(key, b"", self._dbs[table]))
-
-    def scan(
-        self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
-    ) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs with start <= key < stop (stop None: to the end), in key order or reversed."""
-        cursor = self._raw.cursor(self._dbs[table])
-        try:
-            if reverse:
-                found = cursor.set_range(stop) if stop is not None else False
-                found = cursor.prev() if found else cursor.last()
-                while found:
-                    key = bytes(cursor.key())
-                    if key < start:
-                        return
-                    yield key, cursor.value()
-                    found = cursor.prev()
-                return
-            found = cursor.set_range(start) if start else cursor.first()
-            while found:
-                key = bytes(cursor.key())
-                if stop is not None and key >= stop:
-                    return
-                yield key, cursor.value()
-                found = cursor.next()
-        finally:
-            cursor.close()
-
-    def scan_prefix(
-        self, table: str, prefix: bytes, *, reverse: bool = False
-    ) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs whose key begins with prefix, in key order or reversed."""
-        return self.scan(table, prefix, after_prefix(prefix), reverse=reverse)
-
-    def delete_prefix(self, table: str, prefix: bytes) -> int:
-        """Remove every key that begins with prefix; the number removed."""
-        cursor = self._raw.cursor(self._dbs[table])
-        removed = 0
-        try:
-            found = cursor.set_range(prefix)
-            while found and bytes(cursor.key()).startswith(prefix):
-                found = cursor.delete()
-                removed += 1
-        finally:
-            cursor.close()
-        return removed
-
-    def count(self, table: str) -> int:
-        """Number of keys in a table."""
-        return int(self._raw.stat(self._dbs[table])["entries"])
-
-
-def after_prefix(prefix: bytes) -> bytes | None:
-    """The least key above every key with this prefix, or None when there is none."""
-    trimmed = prefix.rstrip(b"\xff")
-    if not trimmed:
-        return None
-    return trimmed[:-1] + bytes([trimmed[-1] + 1])
+_ATTEMPTS = 64
+# The format of the file is fixed: not what an environment variable of py-lmdb says.
+_ENGINE: dict[str, Any] = {"lib_version": 0} if hasattr(lmdb.Environment, "lib_version") else {}
 
 
 class Env:
@@ -165,7 +76,7 @@ class Env:
         Args:
             path: folder of the environment.
             tables: names of the tables.
-            create: make the folder (0700) and an empty environment when there is none.
+            create: make the folder (0700), an empty environment and the tables that are missing.
             readonly: never write, not even the tables.
             map_b: first map size in bytes (None: a default that fits the address space).
             max_map_b: the map never grows beyond this.
@@ -174,50 +85,24 @@ class Env:
         self.path = path
         self.create = create
         self.readonly = readonly
+        self.users = 0
+        self.shared = sharing.Shared(path, self._open)
         self._tables = tables
         self._map_b = map_b
         self._max_map_b = max_map_b
         self._sync = sync
-        self._raw: lmdb.Environment | None = None
         self._dbs: dict[str, Handle] = {}
-        self._pid = 0
-        self._gate = threading.Condition()
-        self._active = 0
-        self._write_lock = threading.RLock()
+        self._file: tuple[int, int] | None = None
         self._checked = 0.0
         self._grown_b = 0
-        self._retired = False
 
     # -- opening ------------------------------------------------------------------------------
 
-    def _ensure(self) -> lmdb.Environment:
-        if self._raw is not None and self._pid == os.getpid():
-            return self._raw
-        with self._gate:
-            if self._raw is not None and self._pid != os.getpid():
-                # py-lmdb knows the process that opened it and leaves the parent's slots alone.
-                self._raw.close()
-                self._raw = None
-                self._active = 0
-                self._write_lock = threading.RLock()
-            if self._raw is None:
-                self._open()
-            assert self._raw is not None
-            return self._raw
-
-    def _open(self) -> None:
+    def _open(self) -> lmdb.Environment:
         data = os.path.join(self.path, "data.mdb")
-        exists = os.path.exists(data)
-        if not exists and not self.create:
-            raise StoreMissing(f"no '{data}'")
-        if not exists:
-            _make_folder(self.path)
-        size = os.path.getsize(data) if exists else 0
-        if exists and not self.create and size < 8192:
-            raise StoreCorrupt(f"'{data}' is cut short ({size} bytes)")
+        size = self._look(data)
         last: Exception | None = None
         for wanted in self._map_sizes(size):
-            old_mask = os.umask(0o077)
             try:
                 raw = lmdb.open(
                     self.path,
@@ -227,34 +112,56 @@ class Env:
                     metasync=self._sync,
                     sync=self._sync,
                     mode=0o600,
-                    create=self.create or (exists and not self.readonly),
+                    create=False,
                     readahead=True,
                     meminit=True,
                     max_readers=MAX_READERS,
                     max_dbs=len(self._tables) + 1,
-                    max_spare_txns=4,
+                    max_spare_txns=0,  # a kept one would hold a slot across a fork
                     lock=True,
+                    **_ENGINE,
                 )
             except (lmdb.MemoryError, MemoryError) as error:
                 last = error
                 continue
             except (lmdb.Error, OSError) as error:
                 raise translate(error, self.path) from error
-            finally:
-                os.umask(old_mask)
             try:
-                self._dbs = self._open_tables(raw, exists)
-            except (lmdb.Error, OSError) as error:
+                self._dbs = self._open_tables(raw)
+            except BaseException as error:
                 raw.close()
-                raise translate(error, self.path) from error
-            self._raw = raw
-            self._pid = os.getpid()
+                if isinstance(error, (lmdb.Error, OSError)):
+                    raise translate(error, self.path) from error
+                raise
+            self._file = _identity(self.path)
             self._reap(raw)
-            return
+            return raw
         raise StoreError(
             f"not enough address space to map '{data}'",
             hint="raise the limit of virtual memory (ulimit -v)",
         ) from last
+
+    def _look(self, data: str) -> int:
+        """Size of the data file, once it is whole and the lock file has its room."""
+        size = 0
+        try:
+            if self.create:
+                disk.make_folders(self.path)
+            try:
+                size = os.path.getsize(data)
+            except FileNotFoundError as error:
+                if not self.create:
+                    raise StoreMissing(f"no '{data}'") from error
+            if size or not self.create:
+                disk.check_whole(data)
+        except OSError as error:
+            raise translate(error, self.path) from error
+        try:
+            disk.reserve(os.path.join(self.path, "lock.mdb"), _LOCK_FILE_B)
+        except OSError as error:
+            if error.errno in (28, 122):
+                raise translate(error, self.path) from error
+        return size
 
     def _map_sizes(self, file_b: int) -> Iterator[int]:
         """Map sizes to try, largest first: what is wanted, then less down to what is needed."""
@@ -262,16 +169,15 @@ class Env:
         wanted = max(need, min(self._map_b or DEFAULT_MAP_B, self._max_map_b))
         yield wanted
         while wanted > need:
-            wanted = max(need, wanted // 4)
+            wanted = max(need, wanted // 2)
             yield wanted
 
-    def _open_tables(self, raw: lmdb.Environment, exists: bool) -> dict[str, Handle]:
-        if exists:
-            try:
-                return {n: raw.open_db(n.encode(), create=False) for n in self._tables}
-            except (lmdb.NotFoundError, lmdb.ReadonlyError):
-                if self.readonly:
-                    raise StoreCorrupt(f"'{self.path}' lacks a table of this format") from None
+    def _open_tables(self, raw: lmdb.Environment) -> dict[str, Handle]:
+        try:
+            return {n: raw.open_db(n.encode(), create=False) for n in self._tables}
+        except (lmdb.NotFoundError, lmdb.ReadonlyError):
+            if self.readonly or not self.create:
+                raise StoreCorrupt(f"'{self.path}' lacks a table of this format") from None
         with raw.begin(write=True) as txn:
             return {n: raw.open_db(n.encode(), txn=txn, create=True) for n in self._tables}
 
@@ -285,91 +191,113 @@ class Env:
             except lmdb.Error:
                 return
 
+    def moved(self) -> bool:
+        """True when other files stand where this environment was opened."""
+        return self.shared.raw is not None and self._file != _identity(self.path)
+
+    def make_writable(self) -> None:
+        """Let writers use it too, once its readers of the moment are done."""
+
+        def reopen() -> bool:
+            self.shared.close()
+            self.readonly = False
+            return True
+
+        self.shared.alone(reopen, "it cannot be opened for writing yet")
+
     def retire(self) -> None:
         """Close it as soon as no transaction of this process is open."""
-        with self._gate:
-            self._retired = True
-            if self._active <= 0:
-                self.close()
+        self.shared.retire()
 
     def close(self) -> None:
-        """Close it; the next use opens it again."""
-        with self._gate:
-            if self._raw is not None:
-                self._raw.close()
-            self._raw = None
-            self._dbs = {}
+        """Close it, together with what is open in it; the next use opens it again."""
+        self.shared.close()
 
     # -- transactions -------------------------------------------------------------------------
 
-    def _begin(self, *, write: bool, buffers: bool = False) -> lmdb.Transaction[Any]:
-        for attempt in range(8):
-            raw = self._ensure()
-            with self._gate:
-                if self._raw is not raw:
-                    continue
-                self._active += 1
+    def _begin(self, *, write: bool, buffers: bool = False) -> Txn:
+        for attempt in range(_ATTEMPTS):
+            txn = Txn(None, {}, write)
+            raw = self.shared.enter(txn)
             try:
-                return raw.begin(None, None, write, buffers)  # type: ignore[call-overload,no-any-return]
+                txn._raw = raw.begin(None, None, write, buffers)
+                txn._dbs = self._dbs
+                return txn
             except lmdb.MapResizedError:
-                self._leave()
-                self._set_map(0)
+                self.shared.leave(txn)
+                self._remap(0)
+            except (lmdb.PanicError, lmdb.BadRslotError) as error:
+                self.shared.leave(txn)
+                if attempt > 2 or not self.shared.idle:
+                    raise translate(error, self.path) from error
+                self.shared.close()
             except lmdb.ReadersFullError as error:
-                self._leave()
-                if not raw.reader_check() and attempt == 7:
-                    raise StoreLocked(
-                        f"every reader slot of '{self.path}' is taken",
-                        hint="end some of the processes that read the store",
-                    ) from error
+                cleared = raw.reader_check()
+                self.shared.leave(txn)
+                if not cleared and attempt > 6:
+                    raise translate(error, self.path) from error
                 time.sleep(0.02 * (attempt + 1))
             except BaseException as error:
-                self._leave()
+                self.shared.leave(txn)
                 if isinstance(error, (lmdb.Error, OSError)):
                     raise translate(error, self.path) from error
                 raise
         raise StoreLocked(f"cannot begin a transaction in '{self.path}'")
 
-    def _leave(self) -> None:
-        with self._gate:
-            self._active -= 1
-            self._gate.notify_all()
-            if self._retired and self._active <= 0:
-                self.close()
+    def _remap(self, size_b: int) -> bool:
+        """Set the map size once no transaction of this process is open (0: as in the file).
 
-    def _set_map(self, size_b: int) -> None:
-        """Set the map size once no transaction of this process is open (0: as in the file)."""
-        with self._gate:
-            if not self._gate.wait_for(lambda: self._active == 0, timeout=30.0):
-                raise StoreLocked("readers of this process keep the map from growing")
-            raw = self._raw
-            if raw is None:
-                return
+        Returns:
+            False when the address space has no room; the next use maps what fits.
+        """
+
+        def remap() -> bool:
+            if self.shared.raw is None:
+                return True
             try:
-                raw.set_mapsize(size_b)
+                self.shared.raw.set_mapsize(size_b)
+                return True
             except (lmdb.Error, MemoryError, OSError) as error:
+                self.shared.close()  # the old map is gone
+                self._grown_b = 0
+                if isinstance(error, (lmdb.MemoryError, MemoryError)):
+                    return False
                 raise translate(error, self.path) from error
+
+        return self.shared.alone(remap, "the map cannot grow")
 
     def _grow(self) -> None:
         """Double the map.  The new size reaches the file with the next commit, not before."""
-        now_b = max(self._grown_b, int(self._ensure().info()["map_size"]))
+        now_b = max(self._grown_b, self.info()["map_b"])
         if now_b >= self._max_map_b:
             raise StoreFull(f"the map of '{self.path}' has reached its limit ({now_b >> 20} MiB)")
-        self._grown_b = min(self._max_map_b, max(now_b * 2, MIN_MAP_B))
-        self._set_map(self._grown_b)
+        for more_b in (now_b, now_b // 2, now_b // 8):
+            wanted = min(self._max_map_b, max(now_b + more_b, MIN_MAP_B))
+            if self._remap(wanted):
+                self._grown_b = wanted
+                return
+        raise StoreFull(
+            f"no address space left to grow the map of '{self.path}' ({now_b >> 20} MiB)",
+            hint="raise the limit of virtual memory (ulimit -v)",
+        )
 
     @contextmanager
     def read(self, *, buffers: bool = False) -> Iterator[Txn]:
         """A snapshot.  With buffers the values are memoryviews that die with the block."""
-        raw = self._begin(write=False, buffers=buffers)
+        txn = self._begin(write=False, buffers=buffers)
         try:
-            yield Txn(raw, self._dbs, False)
-        except (lmdb.Error, OSError) as error:
+            yield txn
+        except lmdb.Error as error:
             raise translate(error, self.path) from error
         finally:
+            self._end(txn)
+
+    def _end(self, txn: Txn) -> None:
+        if txn._raw is not sharing.GONE:
             try:
-                raw.abort()
+                txn._raw.abort()
             finally:
-                self._leave()
+                self.shared.leave(txn)
 
     def write(self, change: Callable[[Txn], T], *, current: Callable[[], bool] | None = None) -> T:
         """Run change in one write transaction and commit it.
@@ -388,36 +316,31 @@ class Env:
         """
         if self.readonly:
             raise StoreReadOnly(f"'{self.path}' was opened for reading only")
-        with self._write_lock:
+        with self.shared.writing():
             while True:
-                raw = self._begin(write=True)
-                done = False
+                txn = self._begin(write=True)
                 try:
                     if current is not None and not current():
                         raise Replaced(f"'{self.path}' was replaced by a new generation")
-                    result = change(Txn(raw, self._dbs, True))
-                    raw.commit()
-                    done = True
+                    result = change(txn)
+                    txn._raw.commit()
                     return result
                 except lmdb.MapFullError:
                     pass
-                except (lmdb.Error, OSError) as error:
+                except lmdb.Error as error:
                     raise translate(error, self.path) from error
                 finally:
-                    try:
-                        if not done:
-                            raw.abort()
-                    finally:
-                        self._leave()
+                    self._end(txn)
                 self._grow()
 
     # -- facts --------------------------------------------------------------------------------
 
     def info(self) -> dict[str, int]:
         """Sizes and readers: file_b, map_b, used_b, readers, max_readers."""
-        raw = self._ensure()
-        info = raw.info()
-        page_b = int(raw.stat()["psize"])
+        with self.shared.gate:
+            raw = self.shared.open()
+            info = raw.info()
+            page_b = int(raw.stat()["psize"])
         return {
             "file_b": os.path.getsize(os.path.join(self.path, "data.mdb")),
             "map_b": int(info["map_size"]),
@@ -428,11 +351,13 @@ class Env:
 
     def stale_readers(self) -> int:
         """Clear and count reader slots of processes that died."""
-        return int(self._ensure().reader_check())
+        with self.shared.gate:
+            return int(self.shared.open().reader_check())
 
     def copy(self, folder: str) -> None:
         """Write a compacted copy of the present state into an existing empty folder."""
-        raw = self._ensure()
+        reader = Txn(sharing.GONE, {}, False)  # keeps the map in its place meanwhile
+        raw = self.shared.enter(reader)
         old_mask = os.umask(0o077)
         try:
             raw.copy(folder, compact=True)
@@ -440,6 +365,7 @@ class Env:
             raise translate(error, folder) from error
         finally:
             os.umask(old_mask)
+            self.shared.leave(reader)
 
 
 class Replaced(RememError):
@@ -469,7 +395,12 @@ def translate(error: Exception, path: str) -> RememError:
         return StoreCorrupt(f"'{path}' was written by another version of LMDB")
     if isinstance(error, lmdb.BadValsizeError):
         return IntegrityError(f"a key or value does not fit in '{path}'")
-    if isinstance(error, (lmdb.ReadersFullError, lmdb.LockError)):
+    if isinstance(error, lmdb.ReadersFullError):
+        return StoreLocked(
+            f"every reader slot of '{path}' is taken",
+            hint="end some of the processes that read the store",
+        )
+    if isinstance(error, lmdb.LockError):
         return StoreLocked(f"cannot lock '{path}'")
     if isinstance(error, FileNotFoundError) or number == 2 or "no such file" in low:
         return StoreMissing(f"no store in '{path}'")
@@ -477,7 +408,6 @@ def translate(error: Exception, path: str) -> RememError:
 
 
 _open_envs: dict[str, Env] = {}
-_open_lock = threading.Lock()
 
 
 def open_env(
@@ -490,13 +420,17 @@ def open_env(
     max_map_b: int = 1 << 42,
     sync: bool = True,
 ) -> Env:
-    """The environment of this folder, one per process and folder (see :class:`Env`)."""
+    """The environment of this folder, one per process and folder (see :class:`Env`).
+
+    Each call is to be paired with one of :func:`forget_env`.
+    """
     key = os.path.realpath(path)
-    with _open_lock:
+    with sharing.registry_lock:
         env = _open_envs.get(key)
-        if env is None or (env.readonly and not readonly):
-            if env is not None:
-                env.close()
+        if env is not None and env.moved():
+            env.retire()
+            env = None
+        if env is None:
             env = Env(
                 path,
                 tables,
@@ -507,45 +441,33 @@ def open_env(
                 sync=sync,
             )
             _open_envs[key] = env
+        elif not env.users:  # retired, but a reader still has it open
+            env.create = create
+            env.shared.revive()
+        if env.readonly and not readonly:
+            env.make_writable()
+        env.users += 1
         return env
 
 
 def forget_env(path: str) -> None:
-    """Drop the environment of a folder from the process; it closes with its last reader."""
-    with _open_lock:
-        env = _open_envs.pop(os.path.realpath(path), None)
-    if env is not None:
-        env.retire()
+    """Give up one use of the environment of a folder; after the last it closes with its readers."""
+    key = os.path.realpath(path)
+    with sharing.registry_lock:
+        env = _open_envs.get(key)
+        if env is None:
+            return
+        env.users = max(0, env.users - 1)
+        if not env.users:
+            env.retire()
+            if env.shared.idle:
+                del _open_envs[key]
 
 
-def filesystem_type(path: str, mounts: str = "/proc/self/mounts") -> str:
-    """Type of the file system below a path ("ext4", "nfs4"), or "" where it cannot be told."""
-    probe = os.path.realpath(path)
-    best, kind = "", ""
+def _identity(path: str) -> tuple[int, int] | None:
+    """Device and inode of the data file of an environment."""
     try:
-        with open(mounts, encoding="utf-8", errors="surrogateescape") as lines:
-            for line in lines:
-                parts = line.split(" ")
-                if len(parts) < 3:
-                    continue
-                point = parts[1].replace("\\040", " ")
-                inside = probe == point or probe.startswith(point.rstrip("/") + "/")
-                if inside and len(point) >= len(best):
-                    best, kind = point, parts[2]
+        found = os.stat(os.path.join(path, "data.mdb"))
     except OSError:
-        return ""
-    return kind
-
-
-def refuse_network(path: str, mounts: str = "/proc/self/mounts") -> None:
-    """Raise NetworkFilesystem when the path lies on a file system without safe maps and locks."""
-    kind = filesystem_type(path, mounts)
-    if kind in _NETWORK_TYPES:
-        raise NetworkFilesystem(f"'{path}' lies on a network file system ({kind})")
-
-
-def _make_folder(path: str) -> None:
-    try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise translate(error, path) from error
+        return None
+    return found.st_dev, found.st_ino

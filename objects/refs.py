@@ -64,6 +64,18 @@ FLAGGED = 4
 CLOSED = 8
 
 
+class Origin(msgspec.Struct, frozen=True, array_like=True):
+    """What an entry said in the store where it was made, when a pack brought it here.
+
+    Attributes:
+        time: record time there, microseconds UTC.
+        status: index into STATUSES there; what this store believes is in the entry.
+    """
+
+    time: int
+    status: int
+
+
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One change of one ref.
 
@@ -84,6 +96,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
         lane: number of (agent, session) within the partition.
         type: index into TYPES.
         prev: seq of the entry before of the same ref, 0 at create.
+        origin: set on an entry that a pack brought, None on one that was made here.
     """
 
     seq: int
@@ -102,6 +115,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     lane: int
     type: int
     prev: int
+    origin: Origin | None = None
 
 
 class RefState(msgspec.Struct, frozen=True, array_like=True):

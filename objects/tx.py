@@ -220,6 +220,20 @@ class Tx:
             self.has_revisions = True
         return self._append(part, state, entry)
 
+    def adopt(self, part: Part, state: refs.RefState | None, made: refs.Entry) -> refs.Entry:
+        """Append an entry that a pack brought; seq and prev are given here, the rest is kept.
+
+        The caller sees to it that its time is neither before the last entry of the partition nor
+        after now.
+        """
+        entry = msgspec.structs.replace(
+            made, seq=self._next_seq(part), prev=0 if state is None else state.last
+        )
+        if entry.new is not None and entry.new not in (entry.ref, entry.old):
+            self.txn.put_new("revs", part.prefix + entry.new, entry.ref)
+            self.has_revisions = True
+        return self._append(part, state, entry)
+
     def _next_seq(self, part: Part) -> int:
         seq = self._seqs.get(part.number)
         if seq is None:

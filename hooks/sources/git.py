@@ -33,14 +33,15 @@ _FIELDS = ("%H", "%P", "%an", "%ae", "%ad", "%D", "%B")
 _FORMAT = "--format=tformat:%x01" + "%x00".join(_FIELDS) + "%x00"
 _SETTINGS = (
     "core.quotePath=false",
+    "core.attributesFile=" + os.devnull,
     "core.fsmonitor=false",
     "log.showSignature=false",
     "log.showRoot=true",
-    "log.follow=false",
-    "log.mailmap=false",
     "i18n.logOutputEncoding=UTF-8",
     "color.ui=false",
+    "diff.algorithm=myers",
     "diff.ignoreSubmodules=none",
+    "diff.renameLimit=1000",
     "diff.relative=false",
 )
 _LOG = (
@@ -51,6 +52,7 @@ _LOG = (
     "--raw",
     "--abbrev=7",
     "--no-color",
+    "--no-ext-diff",
     "--no-textconv",
     "-O" + os.devnull,
     "--encoding=UTF-8",

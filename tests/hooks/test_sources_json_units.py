@@ -28,6 +28,11 @@ class Dripping(io.RawIOBase):
         return piece
 
 
+@pytest.fixture(autouse=True, params=[_json.WHOLE_B, 0], ids=["in one go", "piece by piece"])
+def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_json, "WHOLE_B", request.param)
+
+
 def units(raw: bytes, step: int = 1, limit_b: int = 10_000) -> list[tuple[str, object]]:
     return list(_json.units(Dripping(raw, step), "f", limit_b))  # type: ignore[arg-type]
 
@@ -87,9 +92,10 @@ def test_an_element_above_the_limit_costs_itself_only(step: int) -> None:
 
 @pytest.mark.parametrize("step", [1, 4, 1000])
 def test_places_after_an_array_are_those_of_the_file(step: int) -> None:
-    found = units(b'[1,\n2\n] \r\n{"a": 1}\n\n{"b": 2}', step)
-    assert [where for where, _ in found] == ["f[0]", "f[1]", "f:4", "f:5", "f:6"]
-    assert found[3] == ("f:5", Skipped("f:5", "blank line"))
+    long = b'"' + b"x" * 100 + b'"'  # so that the array does not end in what is read first
+    found = units(b"[1,\n" + long + b'\n\n\n,2] \r\n{"a": 1}\n\n{"b": 2}', step)
+    assert [where for where, _ in found] == ["f[0]", "f[1]", "f[2]", "f:6", "f:7", "f:8"]
+    assert found[4] == ("f:7", Skipped("f:7", "blank line"))
     # Something behind the bracket is a unit of that line.
     assert units(b"[1\n] 2", step)[1] == ("f:2", b"2")
 
@@ -107,8 +113,7 @@ def test_a_stream_is_read_as_it_comes() -> None:
         assert next(found) == ("-:2", b'{"text": "b"}')
 
 
-def test_a_long_array_is_split_without_being_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_json, "WHOLE_B", 100)
+def test_a_long_array() -> None:
     values = [{"text": f"number {number}"} for number in range(200)]
     found = units(json.dumps(values).encode(), 37)
     assert [json.loads(unit) for _, unit in found if isinstance(unit, bytes)] == values

@@ -1,0 +1,79 @@
+"""remem context: a cited block for a prompt."""
+
+from __future__ import annotations
+
+from remem.cli import reading
+from remem.cli.context import Context
+from remem.cli.hits import hit_value
+from remem.index import context as block
+from remem.index.recall import Question
+from remem.objects.errors import UsageError
+
+
+def run(
+    context: Context,
+    *,
+    query: list[str],
+    budget: int | None,
+    tokens: int | None,
+    no_evidence: bool,
+    format: str | None,
+    mode: str | None,
+    as_of: str | None,
+    known_at: str | None,
+    all_collections: bool,
+) -> int:
+    """Print the block, or nothing and a note when nothing fits."""
+    if budget is not None and tokens is not None:
+        raise UsageError("give either --budget or --tokens, not both")
+    limit = tokens if tokens is not None else budget
+    if limit is None:
+        limit = context.settings.number("context.budget")
+    if limit < 0:
+        raise UsageError("a budget cannot be negative")
+    text = " ".join(query)
+    if not text.strip():
+        raise UsageError("the question is empty", hint="remem context 'some words'")
+    store = context.store()
+    engine, mode = reading.open_engine(context, store, mode=mode, all_collections=all_collections)
+    reading.known_scope(context, store, all_collections=all_collections)
+    question = Question(
+        text,
+        reading.lens_of(context, as_of=as_of, known_at=known_at),
+        limit=block.CANDIDATES,
+        mode=mode,
+    )
+    answer = engine.searcher.ask(question)
+    if answer.degraded:
+        context.note(f"degraded: {answer.degraded}")
+    fmt = format or ("json" if context.json else "markdown")
+    made = block.build(
+        answer.hits,
+        budget=limit,
+        tokens=tokens is not None,
+        fmt="markdown" if fmt == "json" else fmt,
+        evidence=not no_evidence,
+    )
+    if fmt == "json":
+        used = {entry.ids[0] for entry in made.entries}
+        context.emit(
+            {
+                "query": text,
+                "budget": limit,
+                "unit": "tokens" if tokens is not None else "characters",
+                "used": block.cost_of(made.text, tokens=tokens is not None),
+                "omitted": made.omitted,
+                "degraded": answer.degraded,
+                "text": made.text,
+                "hits": [hit_value(h) for h in answer.hits if h.id.hex()[:10] in used],
+            }
+        )
+    elif made.text:
+        context.out(made.text.rstrip("\n"))
+    if not made.entries:
+        if made.omitted:
+            context.note(f"nothing fits the budget; {made.omitted} entries were larger")
+        return 1
+    if made.omitted:
+        context.detail(f"{made.omitted} entries did not fit the budget")
+    return 0

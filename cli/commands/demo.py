@@ -1,0 +1,90 @@
+"""remem demo: the tour, on a real agent session, in a store of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+from remem.cli.context import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SESSION = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "demo")
+FILE = "pomodoro-timer.jsonl"
+
+
+def run(context: Context, *, keep: bool) -> int:
+    """Run each step of the tour as a person would type it, and show what it prints."""
+    folder = tempfile.mkdtemp(prefix="remem-demo-")
+    store = os.path.join(folder, "store")
+    os.chmod(folder, 0o700)
+    code = 0
+    try:
+        for note, words in steps():
+            context.out(f"\n# {note}")
+            context.out("$ remem " + " ".join(_quoted(w) for w in words))
+            sys.stdout.flush()
+            code = max(code, _call(store, words))
+        context.out("")
+        if keep:
+            context.out(f"The store stays in '{store}'; try: remem --store {store} status")
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+    return code
+
+
+def steps() -> Iterator[tuple[str, list[str]]]:
+    """What the tour shows, in order."""
+    session = os.path.join(SESSION, FILE)
+    yield (
+        "A real agent session goes in: 85 pieces of evidence, each with its own address.",
+        ["import", "claude-code", session],
+    )
+    yield (
+        "The same file again adds nothing.",
+        ["import", "claude-code", session],
+    )
+    yield (
+        "A question brings ranked hits; each names who said it, when, and its id.",
+        ["recall", "-n", "3", "how long is a break"],
+    )
+    yield (
+        "What a tool printed is not what the person said: ask for the person's words.",
+        ["recall", "-n", "3", "--role", "user", "which features did I ask for"],
+    )
+    yield (
+        "A cited block for a prompt, never larger than its budget.",
+        ["context", "--budget", "900", "pause and resume"],
+    )
+    yield (
+        "One more piece of evidence, said on a certain day.",
+        [
+            "add",
+            "--at",
+            "2025-10-22T09:00:00Z",
+            "The break should last 10 minutes on Fridays.",
+        ],
+    )
+    yield "Every change is an entry of the log.", ["log", "-n", "3"]
+    yield (
+        "And all of it can be checked: chain, objects, refs, indexes.",
+        ["verify"],
+    )
+
+
+def _call(store: str, words: list[str]) -> int:
+    from remem.cli.entry import main
+
+    return main(["--store", store, "--collection", "demo", *words])
+
+
+def _quoted(word: str) -> str:
+    plain = word.replace("-", "").replace("_", "").replace("/", "").replace(".", "")
+    if word.startswith(SESSION):
+        return FILE
+    return word if plain.isalnum() or word.startswith("-") else f"'{word}'"

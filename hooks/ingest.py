@@ -1,0 +1,185 @@
+"""Bulk ingest: a stream of records into the store, in batches, with a sum that adds up.
+
+Each batch is one transaction, so an interruption keeps whole batches and a second run finishes the
+rest: what is there already is known by its address or by its source's own id.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remem.objects.admit import DEFAULT_LIMIT_B, admit
+from remem.objects.errors import RememError
+from remem.objects.model import Incoming, Rejected, Skipped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from remem.objects.scope import Actor
+    from remem.objects.store import Store
+    from remem.objects.tx import Tx
+
+    Record = Incoming | Rejected | Skipped
+
+BATCH = 5000  # records a transaction
+BATCH_B = 32 * 2**20  # bytes of text a transaction
+MAX_NAMED = 1000  # rejected records that are named; all are counted
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A record that was not taken, and why."""
+
+    where: str
+    why: str
+
+
+class Sum(msgspec.Struct):
+    """What became of the records: read = new + known + skipped + blocked + rejected."""
+
+    read: int = 0
+    new: int = 0
+    known: int = 0
+    skipped: int = 0
+    blocked: int = 0
+    rejected: int = 0
+    errors: list[Problem] = []
+    more_errors: int = 0
+
+    def add(self, other: Sum) -> None:
+        """Add the counts and problems of another sum."""
+        for name in ("read", "new", "known", "skipped", "blocked", "rejected", "more_errors"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        room = MAX_NAMED - len(self.errors)
+        self.errors += other.errors[:room]
+        self.more_errors += len(other.errors[room:])
+
+    def reject(self, where: str, why: str) -> None:
+        """Count a record that was not taken."""
+        self.rejected += 1
+        if len(self.errors) < MAX_NAMED:
+            self.errors.append(Problem(where, why))
+        else:
+            self.more_errors += 1
+
+
+def ingest(
+    store: Store | None,
+    actor: Actor,
+    records: Iterable[Record],
+    *,
+    limit_b: int = DEFAULT_LIMIT_B,
+    marks: dict[str, str] | None = None,
+    progress: Callable[[Sum], None] | None = None,
+) -> Sum:
+    """Take records in.
+
+    Args:
+        store: where to, or None to count only (a dry run without a store).
+        actor: who writes.
+        records: what a reader yields.
+        limit_b: largest text, bytes.
+        marks: fields set on every record (role, speaker, origin, tool, kind).
+        progress: called after each batch with the sum so far.
+
+    Returns:
+        The sum.
+    """
+    total = Sum()
+    for batch in _batches(iter(records)):
+        part = (
+            _dry(batch)
+            if store is None
+            else store.write(actor, lambda tx, batch=batch: _take(tx, batch, limit_b, marks))  # type: ignore[misc]
+        )
+        total.add(part)
+        if progress is not None:
+            progress(total)
+    return total
+
+
+def preview(
+    store: Store,
+    actor: Actor,
+    records: Iterable[Record],
+    *,
+    limit_b: int = DEFAULT_LIMIT_B,
+    marks: dict[str, str] | None = None,
+) -> Sum:
+    """What ingest would do, exactly: the same path in a transaction that is undone."""
+    total = Sum()
+    for batch in _batches(iter(records)):
+
+        def trial(tx: Tx, batch: list[Record] = batch) -> None:
+            raise _Undo(_take(tx, batch, limit_b, marks))
+
+        try:
+            store.write(actor, trial)
+        except _Undo as undo:
+            total.add(undo.sum)
+    return total
+
+
+class _Undo(Exception):
+    """Carries the sum out of a transaction that must not be kept."""
+
+    def __init__(self, found: Sum) -> None:
+        super().__init__()
+        self.sum = found
+
+
+def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
+    """Lists of records, bounded in number and in bytes."""
+    while True:
+        batch: list[Record] = []
+        size_b = 0
+        for record in islice(records, BATCH):
+            batch.append(record)
+            if type(record) is Incoming:
+                size_b += len(record.text)
+                if size_b > BATCH_B:
+                    break
+        if not batch:
+            return
+        yield batch
+
+
+def _take(tx: Tx, batch: list[Record], limit_b: int, marks: dict[str, str] | None) -> Sum:
+    found = Sum(read=len(batch))
+    new = known = 0
+    for record in batch:
+        if type(record) is Incoming:
+            if marks:
+                record = msgspec.structs.replace(record, **marks)
+            try:
+                status = admit(tx, record, limit_b=limit_b).status
+            except RememError as error:
+                found.reject(record.where, str(error))
+                continue
+            if status == "new":
+                new += 1
+            elif status == "known":
+                known += 1
+            else:
+                found.blocked += 1
+        elif type(record) is Skipped:
+            found.skipped += 1
+        elif type(record) is Rejected:
+            found.reject(record.where, record.why)
+    found.new, found.known = new, known
+    return found
+
+
+def _dry(batch: list[Record]) -> Sum:
+    """Counts of a batch when there is no store yet: everything readable would be new."""
+    found = Sum(read=len(batch))
+    for record in batch:
+        if type(record) is Incoming:
+            found.new += 1
+        elif type(record) is Skipped:
+            found.skipped += 1
+        elif type(record) is Rejected:
+            found.reject(record.where, record.why)
+    return found

@@ -1,0 +1,240 @@
+"""A copy of a whole store while it is in use, and the list of the copies that were made.
+
+The copy is one snapshot of the canonical environment, compacted, with the settings and the spool;
+the projections are left out, they are rebuilt.  It is built beside its place and renamed, so that a
+folder of that name is always a whole store.
+
+The list (``backups.json`` in the store) names each copy with the end of the audit chain that it
+holds, so that whoever purges can be told which copies were made while the bytes were there.
+
+Source: remem-store(5), BACKUPS.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remem.objects import audit, kv
+from remem.objects import format as fmt
+from remem.objects.errors import IntegrityError, Refused, StoreCorrupt, StoreError
+from remem.objects.lock import hold
+from remem.objects.scope import maintenance_grant
+from remem.objects.store import Store, canon_path, read_generation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MANIFEST_FILE = "backups.json"
+_LOCK = "backups"
+_WAIT_S = 30.0
+_ATTEMPTS = 3
+_CHUNK_B = 1 << 20
+
+
+class Backup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One copy.
+
+    Attributes:
+        path: folder of the copy, absolute.
+        time: when it was made, microseconds UTC.
+        rows: number of the last audit row that it holds, 0 for none.
+        head: hash of that row, 64 hex digits.
+        bytes: size of its data file.
+    """
+
+    path: str
+    time: int
+    rows: int
+    head: str
+    bytes: int
+
+
+class _Manifest(msgspec.Struct, forbid_unknown_fields=True):
+    backups: list[Backup]
+
+
+def backup(store: Store, target: str) -> Backup:
+    """Copy a store into a new or empty folder.
+
+    Readers and writers of the store go on meanwhile; what they commit after the beginning is not in
+    the copy.
+
+    Args:
+        store: the store.
+        target: the folder that becomes a store.
+
+    Returns:
+        What was made, as it is listed.
+
+    Raises:
+        Refused: the folder holds something, or lies within the store.
+        StoreError: it cannot be written; nothing is left of it.
+        IntegrityError: the copy does not end where the store did.
+    """
+    target = os.path.abspath(target)
+    building = target + ".part"
+    _refuse(store, target, building)
+    try:
+        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        os.mkdir(building, 0o700)
+    except OSError as error:
+        raise kv.translate(error, building) from error
+    try:
+        generation = _fill(store, building)
+        head = _check(building, generation)
+        size_b = os.path.getsize(os.path.join(canon_path(building, generation), "data.mdb"))
+        made = Backup(target, time.time_ns() // 1000, head.seq, head.hash.hex(), size_b)
+        with _listing(store):
+            listed = [b for b in backups(store.root) if b.path != target]
+            _write_list(building, [*listed, made])
+            _sync_tree(building)
+            os.replace(building, target)
+            fmt.sync_folder(os.path.dirname(target))
+            if not store.readonly:
+                _write_list(store.root, [*listed, made])
+    except OSError as error:
+        raise kv.translate(error, target) from error
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return made
+
+
+def backups(root: str) -> list[Backup]:
+    """The copies made of the store in a folder, oldest first, whether or not they still exist.
+
+    Raises:
+        StoreCorrupt: the list does not parse.
+    """
+    path = os.path.join(root, MANIFEST_FILE)
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=_Manifest).backups
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise StoreCorrupt(
+            f"'{path}' does not list backups", hint="move it away; the backups themselves are safe"
+        ) from error
+
+
+def holding(root: str, row: int) -> list[Backup]:
+    """The copies that hold what audit row number `row` recorded: made at that row or later.
+
+    For something that was created with row c and purged with row p, the copies with its bytes are
+    among `holding(root, c)` with rows below p.
+    """
+    return [made for made in backups(root) if made.rows >= row]
+
+
+def _refuse(store: Store, target: str, building: str) -> None:
+    root = os.path.realpath(store.root)
+    real = os.path.realpath(target)
+    if real == root or real.startswith(root + os.sep) or root.startswith(real + os.sep):
+        raise Refused(
+            f"'{target}' and the store lie within each other",
+            hint="choose a folder elsewhere, best on another disk",
+        )
+    if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
+        raise Refused(f"'{target}' is not empty", hint="choose a new folder for each backup")
+    if os.path.lexists(building):
+        raise Refused(
+            f"'{building}' is there, left by a backup that was cut short or is still running",
+            hint="remove that folder if no backup is running",
+        )
+
+
+def _fill(store: Store, building: str) -> int:
+    """Write everything but the list; the number of the generation."""
+    # The spool first: what is drained meanwhile is then in both and not in neither.
+    _copy_tree(os.path.join(store.root, fmt.SPOOL), os.path.join(building, fmt.SPOOL))
+    for name in (fmt.CANON, fmt.INDEX, fmt.LOCKS):
+        os.mkdir(os.path.join(building, name), 0o700)
+    for _ in range(_ATTEMPTS):
+        env = store.env()
+        generation = store.generation
+        folder = canon_path(building, generation)
+        os.mkdir(folder, 0o700)
+        with env.read():  # takes over the size of the map, when another process has grown it
+            env.copy(folder)
+        if read_generation(store.root) == generation:
+            break
+        shutil.rmtree(folder)  # it was compacted meanwhile: the copy may hold what was purged
+    else:
+        raise StoreError(f"'{store.root}' changes its generation all the time")
+    settings = os.path.join(store.root, fmt.CONFIG_FILE)
+    if os.path.exists(settings):
+        _copy_file(settings, os.path.join(building, fmt.CONFIG_FILE))
+    fmt.write_file(os.path.join(building, fmt.GENERATION_FILE), f"{generation}\n")
+    fmt.write_file(os.path.join(building, fmt.FORMAT_FILE), fmt.FORMAT_LINE)
+    return generation
+
+
+def _check(building: str, generation: int) -> audit.Head:
+    """Open the copy and compare the ends of its logs with its heads; the audit head."""
+    copy = Store(building, readonly=True, allow_network=True)
+    try:
+        with copy.read(maintenance_grant()) as reader:
+            head = reader.audit_head()
+            last = next(reader.audit_rows(reverse=True), None)
+            found = audit.Head(0, audit.ROOT)
+            if last is not None:
+                found = audit.Head(last[0], audit.row_hash(last[1]))
+            if found != head:
+                raise IntegrityError(f"the copy in '{building}' does not end with its audit head")
+            for part in reader.parts:
+                seq = reader.last_seq(part)
+                if seq:
+                    reader.entry(part, seq)
+    finally:
+        copy.close()
+    os.unlink(os.path.join(canon_path(building, generation), "lock.mdb"))
+    return head
+
+
+def _listing(store: Store) -> _Hold:
+    return hold(store.locks_path, _LOCK, wait_s=_WAIT_S)
+
+
+def _write_list(root: str, listed: list[Backup]) -> None:
+    data = msgspec.json.format(msgspec.json.encode(_Manifest(listed)), indent=2)
+    fmt.write_file(os.path.join(root, MANIFEST_FILE), data.decode() + "\n")
+
+
+def _copy_tree(source: str, target: str) -> None:
+    """Copy folders and plain files; links and devices are left out."""
+    os.mkdir(target, 0o700)
+    if not os.path.isdir(source):
+        return
+    for entry in sorted(os.scandir(source), key=lambda e: e.name):
+        place = os.path.join(target, entry.name)
+        if entry.is_dir(follow_symlinks=False):
+            _copy_tree(entry.path, place)
+        elif entry.is_file(follow_symlinks=False):
+            _copy_file(entry.path, place)
+
+
+def _copy_file(source: str, target: str) -> None:
+    try:
+        reading = open(source, "rb")
+    except FileNotFoundError:  # a spool file that was drained meanwhile
+        return
+    with reading:
+        handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(handle, "wb") as writing:
+            shutil.copyfileobj(reading, writing, _CHUNK_B)
+
+
+def _sync_tree(folder: str) -> None:
+    for path, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            handle = os.open(os.path.join(path, name), os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        fmt.sync_folder(path)

@@ -1,0 +1,6 @@
+"""``python -m remem``."""
+
+from remem.cli.entry import script
+
+if __name__ == "__main__":
+    script()
