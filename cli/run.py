@@ -56,6 +56,7 @@ def execute(command: Command, values: Values, given: Values) -> int:
 def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
     """Run, and turn every error into a message, a hint and an exit status."""
     debug = bool(os.environ.get("REMEM_DEBUG"))
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # halves numpy's start
     try:
         return run(words)
     except KeyboardInterrupt:

@@ -228,7 +228,7 @@ def _look_up(
         more = _sum(bounds[at:])
         sums = {d: value for d, value in sums.items() if (value + more) * _SLACK >= least}
         if term.postings.count < PROBE * len(sums):
-            term.add_to(sums, sums.copy())
+            term.add_to(sums, sums)
         else:
             for docno in sums:
                 code = term.code(docno)

@@ -8,6 +8,7 @@ is made from the lists, the other from the row.
 from __future__ import annotations
 
 from array import array
+from functools import lru_cache
 from hashlib import blake2b
 
 from remem.index.errors import IndexDamaged
@@ -106,6 +107,7 @@ def _add_run(sums: array[int], term: bytes, run: Run) -> None:
             sums[docno] = sums[docno] + factor * code & _MASK
 
 
+@lru_cache(maxsize=1 << 17)
 def _factor(term: bytes) -> int:
     return int.from_bytes(blake2b(term, digest_size=8).digest(), "big") | 1
 

@@ -240,7 +240,7 @@ def _prepare(
         for term, count in zip(terms, counts, strict=True):
             groups[term].append(base + count * _QUARTER)
         for term in filters:
-            if not term.startswith(FILTER):
+            if term.rfind(FILTER) or len(term) == 1:
                 raise ValueError(f"not a filter: {show_term(term)}")
             groups[term].append(docno)
     return rows, keys, lanes

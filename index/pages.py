@@ -12,7 +12,7 @@ Layout, integers little-endian, 64-bit hosts::
 
     page       number 8, pad 2, flags 2, lower 2, upper 2, offsets of nodes 2 each ... nodes
     overflow   number 8, pad 2, flags 2, pages 4, bytes of one value
-    node       size or page number (low) 2, (high) 2, flags or page number 2, size of key 2, key, value
+    node       size or page number (low) 2, (high) 2, flags or page number 2, key size 2, key, value
     meta page  16: magic 4, version 4, address 8, map size 8, free list 48, tables 48, last page 8,
                transaction 8
     tree       pad or page size 4, flags 2, depth 2, branches 8, leaves 8, overflows 8, entries 8,
@@ -27,13 +27,11 @@ import os
 import struct
 from zlib import crc32
 
-from remem.index.postings import HINT, SUM_B, damaged
+from remem.index.postings import SUM_B, damaged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-
-    from remem.index.errors import IndexDamaged
 
     Leaf = Callable[[bytes, bytes, int], None]
 
@@ -46,6 +44,7 @@ _NO_ROOT = (1 << 64) - 1
 _HEADER_B = 16
 _NODE_B = 8
 _MAX_DEPTH = 32
+_MOST_UNWRITTEN = 1 << 16  # pages
 _LEAST_PAGE_B, _MOST_PAGE_B = 512, 32768
 
 _Page = struct.Struct("<QHHHH")
@@ -156,7 +155,8 @@ class _Inspection:
         self._meta = read_meta(file)
         self._page_b = self._meta.page_b
         size_b = os.fstat(file).st_size
-        if self._meta.last * self._page_b > size_b + (1 << 40):  # a sum of pages no disk has
+        # Pages that were given back unwritten may lie behind the end of the file, but not many.
+        if self._meta.last - size_b // self._page_b > _MOST_UNWRITTEN:
             raise damaged("its file is far too short")
         self._seen = bytearray(self._meta.last + 1)
         self._seen[0] = self._seen[1] = 1
@@ -259,9 +259,7 @@ class _Inspection:
             raise damaged("nodes of its file do not fill their page")
         return keys, children
 
-    def _leaf(
-        self, tree: Tree, page: bytes, low: bytes, high: bytes | None, leaf: Leaf
-    ) -> None:
+    def _leaf(self, tree: Tree, page: bytes, low: bytes, high: bytes | None, leaf: Leaf) -> None:
         offsets, upper = self._offsets(page, _LEAF)
         before: bytes | None = None
         used = 0
@@ -292,9 +290,7 @@ class _Inspection:
     def _overflow(self, tree: Tree, number: int, size: int) -> bytes:
         count = (_HEADER_B - 1 + size) // self._page_b + 1
         self._reach(number, count)
-        raw = _read(
-            self._file, number * self._page_b, _HEADER_B + size, "its file is cut short"
-        )
+        raw = _read(self._file, number * self._page_b, _HEADER_B + size, "its file is cut short")
         found, _, flags, pages = _Overflow.unpack_from(raw)
         if found != number or flags != _OVERFLOW or pages != count:
             raise damaged(f"page {number} of its file does not hold the value it should")

@@ -21,7 +21,7 @@ from remem.index import lexical, seal
 from remem.index.errors import IndexDamaged
 from remem.index.fields import document
 from remem.objects import kv, refs
-from remem.objects.errors import StoreLocked
+from remem.objects.errors import RememError, StoreLocked
 from remem.objects.lock import hold
 from remem.objects.scope import maintenance_grant
 
@@ -66,12 +66,12 @@ def open_lexical(store: Store, *, write: bool) -> kv.Env | None:
         if not write:
             return None
     else:
-        seal.check(path, lock=os.path.join(store.locks_path, LOCK), writing=write)
+        seal.check_seal(path)
     try:
         return kv.open_env(
             path, lexical.TABLES, create=write, readonly=store.readonly and not write, sync=False
         )
-    except kv.RememError as error:
+    except RememError as error:
         raise IndexDamaged(f"cannot open the inverted index: {error}") from error
 
 
@@ -110,7 +110,7 @@ def lag(store: Store, grant: Grant) -> dict[str, int] | None:
                     p.collection: reader.last_seq(p) - (cursor(txn, p.number) if fresh else 0)
                     for p in reader.parts
                 }
-    except (IndexDamaged, kv.RememError):
+    except RememError:
         return None
 
 

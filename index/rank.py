@@ -6,7 +6,9 @@ instead lost to plain BM25 on most sets tried).  Then, each as a share of what t
 * a turn inherits from the turns beside it: an answer often holds none of the question's words;
 * a turn inherits from the best turn of its session: questions are about occasions;
 * a speaker named in the question counts for what that speaker said;
-* a period named in the question counts for what was said within it.
+* a period named in the question counts for what was said within it;
+* long answers of an assistant and the output of tools share many words with any question, and are
+  discounted unless the question is about them.
 
 Source: Bruch, Gai and Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval".
 """
@@ -25,6 +27,7 @@ SESSION = 0.25  # share of the best turn of the session
 SPEAKER = 0.2  # of the best score, for what a named speaker said
 PERIOD = 0.35  # of the best score, for what was said in a named period
 POOL = 300  # candidates of each kind
+DISCOUNT = {b"\0r:assistant": 0.7, b"\0r:tool": 0.6, b"\0k:tool_call": 0.6}
 
 
 class Candidate:
@@ -48,6 +51,7 @@ def order(
     *,
     beside: Callable[[int], Iterable[int]],
     speaker: Callable[[int], bool] | None = None,
+    weight: Callable[[int], float] | None = None,
     periods: list[tuple[int, int]] = (),  # type: ignore[assignment]
     lanes: int = 1,
 ) -> list[Candidate]:
@@ -57,6 +61,7 @@ def order(
         candidates: by document number, with lexical and vector scores as they were found.
         beside: document numbers next to a document in its session.
         speaker: whether what a document says was said by someone named in the question.
+        weight: share that a document keeps of what its own words and meaning earn.
         periods: named in the question, [start, end) in microseconds UTC.
         lanes: number of sessions; with one the inheritance from it means nothing.
 
@@ -65,6 +70,11 @@ def order(
     """
     found = list(candidates.values())
     _mix(found)
+    if weight is not None:
+        for c in found:
+            share = weight(c.docno)
+            if share != 1.0:
+                _raise(c, "discount", (share - 1.0) * c.score)
     base = {c.docno: c.score for c in found}
     best_of: dict[int, float] = {}
     for c in found:

@@ -25,7 +25,7 @@ from remem.objects.views import Lens
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from remem.index.dense import Dense
+    from remem.index.dense import F32, Dense
     from remem.objects.encode import Obj
     from remem.objects.kv import Txn
     from remem.objects.reader import Part, Reader
@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 MODES = ("hybrid", "lexical", "vector")
 QUOTE = 240  # characters of a quote
+# A question with one of these words is about what an assistant or a tool said or did.
+_ABOUT_AGENTS = frozenset(
+    "you your assistant agent claude codex gemini chatgpt tool tools output command commands ran "
+    "run error errors stdout stderr printed file files edited".split()
+)
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -123,7 +128,7 @@ class Searcher:
                     hits = look.run(None)
         return Answer(hits, mode, "; ".join(dict.fromkeys(degraded)) or None)
 
-    def _vector(self, question: Question, degraded: list[str]) -> tuple[str, object]:
+    def _vector(self, question: Question, degraded: list[str]) -> tuple[str, F32 | None]:
         """The mode that can be used, and the question's vector."""
         if question.mode == "lexical":
             return "lexical", None
@@ -147,7 +152,7 @@ class _Look:
         reader: Reader,
         question: Question,
         mode: str,
-        vector: object,
+        vector: F32 | None,
         degraded: list[str],
     ) -> None:
         self.searcher = searcher
@@ -246,10 +251,21 @@ class _Look:
                 around[docno] = before + behind
             return around[docno]
 
+        marks: dict[int, list[bytes]] = {}
+
+        def own(docno: int) -> list[bytes]:
+            if docno not in marks:
+                marks[docno] = lexical.filters_of(txn, number, docno)
+            return marks[docno]
+
+        def share(docno: int) -> float:
+            return min((rank.DISCOUNT.get(mark, 1.0) for mark in own(docno)), default=1.0)
+
         ordered = rank.order(
             candidates,
             beside=beside,
-            speaker=self._speaker(txn, number),
+            speaker=self._speaker(own),
+            weight=None if _ABOUT_AGENTS & set(self.question.text.lower().split()) else share,
             periods=self.periods,
             lanes=2,
         )
@@ -278,7 +294,7 @@ class _Look:
     ) -> None:
         """Add the nearest vectors to the candidates, and vector scores to those that are there."""
         dense = self.searcher.dense
-        assert dense is not None
+        assert dense is not None and self.vector is not None
         try:
             found = dense.search(self.searcher.store, part, self.vector, pool)
         except RememError as error:
@@ -303,17 +319,10 @@ class _Look:
         own = lexical.filters_of(txn, part.number, docno)
         return all(wanted in own for wanted in self.must)
 
-    def _speaker(self, txn: Txn, number: int) -> Callable[[int], bool] | None:
+    def _speaker(self, own: Callable[[int], list[bytes]]) -> Callable[[int], bool] | None:
         """Whether a document was said by someone whom the question names."""
         asked = {b"\0s:" + term for term, _ in self.terms}
-        named = {name for name in asked if lexical.df(txn, number, name)}
-        if not named:
-            return None
-
-        def said(docno: int) -> bool:
-            return not named.isdisjoint(lexical.filters_of(txn, number, docno))
-
-        return said
+        return lambda docno: not asked.isdisjoint(own(docno))
 
     def _hit(
         self, score: float, part: Part, ref: bytes, object_id: bytes, parts: dict[str, float]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from remem.index import lexical
 from remem.index.fields import document
-from remem.index.postings import length_code
+from remem.index.postings import LENGTHS, length_code
 from remem.index.project import documents_of
-from remem.index.scoring import K1, LENGTHS, B
+from remem.index.scoring import K1, B
 
 if TYPE_CHECKING:
     from remem.objects.kv import Txn

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import encode, oid, refs
+from remem.objects import encode, oid, refs, tombs
 from remem.objects.errors import BadInput, UsageError
 from remem.objects.model import ORIGINS, ROLES, Incoming, Observation, Source
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT_B = 16 * 2**20
 MAX_LABEL_B = 1024
+_LIMIT_HINT = "split it, or raise admission.max_mib in config.toml"
 
 STATUS_OF_ORIGIN = {
     "owner": "verified",
@@ -75,13 +76,16 @@ def decode_text(raw: bytes, what: str) -> str:
         ) from error
 
 
-def admit(tx: Tx, record: Incoming, *, limit_b: int = DEFAULT_LIMIT_B) -> Admitted:
+def admit(
+    tx: Tx, record: Incoming, *, limit_b: int = DEFAULT_LIMIT_B, corrects: bytes | None = None
+) -> Admitted:
     """Take one piece of evidence in.
 
     Args:
         tx: the write transaction.
         record: what came in.
         limit_b: largest text, bytes of UTF-8.
+        corrects: ref that this evidence corrects, or None.
 
     Returns:
         What became of it; nothing is stored unless status is "new".
@@ -94,18 +98,27 @@ def admit(tx: Tx, record: Incoming, *, limit_b: int = DEFAULT_LIMIT_B) -> Admitt
     scope = tx.place(record.collection, record.agent, record.session)
     part = tx.part(scope)
     receipt = Receipt(STATUS_OF_ORIGIN[record.origin], [])
+    if tx.has_values:
+        tomb = tombs.blocked(tx, part, text)
+        if tomb is not None:
+            tx.refuse("add", "tombstone", part.number, tomb)
+            return Admitted(tomb, tomb, "blocked", Receipt("blocked", ["tombstone"]))
     source_key = b""
     if record.source_id:
         source_key = part.prefix + oid.keyed(
             part.key, record.source_uri.encode(), record.source_id.encode()
         )
         known = tx.txn.get("sources", source_key)
+        if known is not None and tx.has_values and tombs.get(tx.reader, part, known) is not None:
+            tx.refuse("add", "tombstone", part.number, known)
+            return Admitted(known, known, "blocked", Receipt("blocked", ["tombstone"]))
         if known is not None:
             return Admitted(_head_of(tx, part, known), known, "known", receipt)
     source = None
     if record.source_uri or record.source_id or record.tool:
         source = Source(record.source_uri, record.source_id, record.tool)
     asserted = record.asserted
+    again_key = b""
     while True:
         observation = Observation(
             encode.ZERO_SALT,
@@ -118,11 +131,11 @@ def admit(tx: Tx, record: Incoming, *, limit_b: int = DEFAULT_LIMIT_B) -> Admitt
             source,
             asserted,
             record.offset,
-            None,
+            corrects,
             record.kind,
             record.meta,
         )
-        object_id, data = encode.seal(observation, part.key)
+        object_id, data = _sealed(observation, part, limit_b)
         ref = object_id
         stored = tx.txn.get("refs", part.prefix + ref)
         if stored is None and tx.has_revisions:
@@ -131,13 +144,20 @@ def admit(tx: Tx, record: Incoming, *, limit_b: int = DEFAULT_LIMIT_B) -> Admitt
         if stored is None:
             break
         state = refs.decode_state(stored)
-        current = state.replaced_by is None and not state.flags & refs.CLOSED
-        if current or asserted is not None or source is not None:
+        if _holds(state, object_id) or asserted is not None or source is not None:
             return Admitted(object_id, ref, "known", receipt)
-        asserted = tx.now  # said again after it was replaced: new evidence, of now
+        # Said again after it was replaced: new evidence, of now, unless that was said already.
+        again_key = part.prefix + oid.keyed(part.key, b"", b"again", object_id)
+        again = tx.txn.get("sources", again_key)
+        later = None if again is None else tx.reader.state(part, again)
+        if again is not None and later is not None and _holds(later, again):
+            return Admitted(again, again, "known", receipt)
+        asserted = tx.now
     tx.store_object(part, object_id, data, observation)
     if source_key:
         tx.txn.put("sources", source_key, object_id)
+    if again_key:
+        tx.txn.put("sources", again_key, object_id)
     tx.create(
         part,
         object_id,
@@ -154,6 +174,27 @@ def _head_of(tx: Tx, part: Part, ref: bytes) -> bytes:
     return state.head if state is not None and state.head is not None else ref
 
 
+def _holds(state: refs.RefState, object_id: bytes) -> bool:
+    """True while an object is what its ref says, and its ref was neither replaced nor closed."""
+    closed = state.replaced_by is not None or state.flags & refs.CLOSED
+    return not closed and state.head == object_id
+
+
+def _sealed(observation: Observation, part: Part, limit_b: int) -> tuple[bytes, bytes]:
+    """Id and bytes of an observation.
+
+    Raises:
+        BadInput: a field cannot be encoded, or all of them together are far too large.
+    """
+    try:
+        object_id, data = encode.seal(observation, part.key)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise BadInput(f"a field of the record cannot be stored: {error}") from error
+    if len(data) > 3 * limit_b + 2**16:  # text, raw bytes and the other fields
+        raise BadInput(f"the record has {len(data):,} bytes", hint=_LIMIT_HINT)
+    return object_id, data
+
+
 def _checked(record: Incoming, limit_b: int) -> tuple[str, bytes | None]:
     """Normalised text and, where it differs, the raw bytes."""
     text = normalise(record.text)
@@ -164,18 +205,20 @@ def _checked(record: Incoming, limit_b: int) -> tuple[str, bytes | None]:
         given = encoded if record.text is text else record.text.encode()
     except UnicodeEncodeError as error:
         raise BadInput("the text holds half a surrogate pair, which is not UTF-8") from error
-    if len(encoded) > limit_b:
-        raise BadInput(
-            f"the text has {len(encoded):,} bytes, the limit is {limit_b:,}",
-            hint="split it, or raise admission.max_mib in config.toml",
-        )
+    raw = record.raw if record.raw is not None else given
+    size_b = max(len(encoded), len(raw))
+    if size_b > limit_b:
+        raise BadInput(f"the text has {size_b:,} bytes, the limit is {limit_b:,}", hint=_LIMIT_HINT)
     if record.origin not in ORIGINS:
         raise BadInput(f"'{record.origin}' is no origin", hint="one of " + ", ".join(ORIGINS))
     if record.role not in ROLES:
         raise BadInput(f"'{record.role}' is no role", hint="one of " + ", ".join(ROLES[:-1]))
     for name in ("speaker", "source_uri", "source_id", "tool", "kind"):
         value: str = getattr(record, name)
-        if len(value) > MAX_LABEL_B:
+        try:
+            size_b = len(value.encode())
+        except UnicodeEncodeError as error:
+            raise BadInput(f"the {name} is not UTF-8") from error
+        if size_b > MAX_LABEL_B:
             raise UsageError(f"the {name} is longer than {MAX_LABEL_B} bytes")
-    raw = record.raw if record.raw is not None else given
     return text, None if raw == encoded else raw

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,7 +28,7 @@ from remem.objects.scope import maintenance_grant
 from remem.objects.store import Store, canon_path, read_generation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 MANIFEST_FILE = "backups.json"
 _LOCK = "backups"
@@ -93,10 +94,11 @@ def backup(store: Store, target: str) -> Backup:
             listed = [b for b in backups(store.root) if b.path != target]
             _write_list(building, [*listed, made])
             _sync_tree(building)
-            os.replace(building, target)
-            fmt.sync_folder(os.path.dirname(target))
+            # Listed before it has its name: what is cut short here is named rather than missed.
             if not store.readonly:
                 _write_list(store.root, [*listed, made])
+            os.replace(building, target)
+            fmt.sync_folder(os.path.dirname(target))
     except OSError as error:
         raise kv.translate(error, target) from error
     finally:
@@ -196,8 +198,9 @@ def _check(building: str, generation: int) -> audit.Head:
     return head
 
 
-def _listing(store: Store) -> _Hold:
-    return hold(store.locks_path, _LOCK, wait_s=_WAIT_S)
+def _listing(store: Store) -> AbstractContextManager[None]:
+    """The lock under which the list of the store is changed (none where it cannot be)."""
+    return nullcontext() if store.readonly else hold(store.locks_path, _LOCK, wait_s=_WAIT_S)
 
 
 def _write_list(root: str, listed: list[Backup]) -> None:

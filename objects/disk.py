@@ -70,6 +70,15 @@ def refuse_network(path: str, mounts: str = MOUNTS) -> None:
         raise NetworkFilesystem(f"'{path}' lies on a network file system ({kind})")
 
 
+def is_full(path: str) -> bool:
+    """True when the file system below a path has less than 1 MiB left."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < 1 << 20
+
+
 def make_folders(path: str) -> None:
     """Make a folder and what is missing above it, each 0700 whatever the umask says."""
     missing = []

@@ -32,6 +32,12 @@ TABLES = (
     "sources",  # partition + keyed digest of the source's own id -> ref
     "cites",  # partition + observation + memory ref -> nothing
     "receipts",  # partition + id -> admission receipt
+    "replaces",  # partition + ref + the ref that it replaced -> nothing
+    "chains",  # partition + keyed digest of subject and predicate + memory ref -> nothing
+    "aliases",  # partition + keyed digest of a folded name -> (name, the name it stands for)
+    "jobs",  # partition + observation ref + deriver -> attempts, lease, error class
+    "tombs",  # partition + ref -> tombstone
+    "values",  # partition + keyed digest of a normalised value -> ref of the tombstone
 )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from remem.objects import format as fmt
 from remem.objects import kv, mdbfile
-from remem.objects.errors import StoreCorrupt
+from remem.objects.errors import IntegrityError, StoreCorrupt
 from remem.objects.findings import Findings, Problem, Report
 from remem.objects.fsck_log import LogCheck, check_chain
 from remem.objects.fsck_objects import ObjectCheck, check_lanes, check_parts
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["Problem", "Report", "verify"]
 
 _CHAIN_TABLES = frozenset(("meta", "audit"))
-_LOG_TABLES = frozenset(("parts", "log", "heads", "refs", "revs"))
-_OBJECT_TABLES = frozenset(("objects", "lanes", "cites", "sources", "receipts"))
+_LOG_TABLES = frozenset(("parts", "log", "heads", "refs", "revs", "replaces"))
+_OBJECT_TABLES = frozenset(fmt.TABLES) - _CHAIN_TABLES - _LOG_TABLES
 
 
 def verify(
@@ -60,18 +60,33 @@ def verify(
 
     Returns:
         The report; damage never raises.
+
+    Raises:
+        RememError: the store cannot be opened for a reason that is no damage (it belongs to
+            another user, every reader slot is taken).
     """
     report = Report(fast=fast)
     found = Findings(report, progress)
     root = store.root
     found.guard("FORMAT", root, lambda: fmt.check_format(root))
     found.guard("GENERATION", root, lambda: _check_generations(root, found))
-    found.guard("canon", root, lambda: _refuse_damaged(root))
     found.guard("modes", root, lambda: _check_modes(root, found))
     if not report.problems:
+        found.guard("canon", root, lambda: _refuse_damaged(root))
+    if not report.problems and _opens(store, found):
         found.guard("canon", root, lambda: _check_tables(store, found, fast, objects, index_check))
     report.ok = not report.problems
     return report
+
+
+def _opens(store: Store, found: Findings) -> bool:
+    """True when the canonical environment opens; that it is damaged is a problem."""
+    try:
+        with store.env().read():
+            return True
+    except (StoreCorrupt, IntegrityError) as error:
+        found.problem("canon", str(error))
+        return False
 
 
 def _check_tables(
@@ -99,9 +114,10 @@ def _check_tables(
         found.guard("table log", path, log.finish)
         if objects and not damaged & _OBJECT_TABLES:
             found.guard("table lanes", path, lambda: check_lanes(txn, found))
-            check = ObjectCheck(txn, found, parts)
+            check = ObjectCheck(txn, found, parts, log.folds)
             found.guard("table objects", path, check.run)
             found.guard("table cites", path, check.check_pointers)
+            found.guard("table chains", path, check.check_lookups)
         if index_check is not None and not damaged:
             found.guard("index", path, lambda: _ask_index(txn, found, index_check))
 
@@ -149,14 +165,21 @@ def _check_modes(root: str, found: Findings) -> None:
     pending = [root]
     while pending:
         path = pending.pop()
-        mode = os.lstat(path).st_mode
+        name = os.path.relpath(path, root)
+        try:
+            mode = os.lstat(path).st_mode
+            if stat.S_ISDIR(mode):
+                with os.scandir(path) as items:
+                    pending.extend(sorted((item.path for item in items), reverse=True))
+        except FileNotFoundError:  # the store is in use: a spool file was drained, say
+            continue
+        except OSError:
+            found.warn(name, "it cannot be read")
+            continue
         if stat.S_IMODE(mode) & 0o077 and not stat.S_ISLNK(mode):
             wanted = "0700" if stat.S_ISDIR(mode) else "0600"
             what = f"others may use it (mode {stat.S_IMODE(mode):04o}, it should be {wanted})"
-            found.warn(os.path.relpath(path, root), what)
-        if stat.S_ISDIR(mode):
-            with os.scandir(path) as items:
-                pending.extend(sorted((item.path for item in items), reverse=True))
+            found.warn(name, what)
 
 
 def _refuse_damaged(root: str) -> None:

@@ -299,6 +299,8 @@ class Folds:
             elif entry.status != ERASED and cached == refs.encode_state(refs.step(None, entry)):
                 self.matched += 1
                 self.covered += 1
+                if entry.replaced_by is not None:
+                    self._check_successor(prefix, ref, entry.replaced_by)
                 return
         if cached is None:
             if not self.found.is_bad_ref(ref):
@@ -324,7 +326,7 @@ class Folds:
             chain = self.chain(prefix, ref, last)
             self.covered += len(chain)
             for number in reversed(chain):
-                entry = self._entry(prefix, number)
+                entry = self.entry(prefix, number)
                 state = refs.step(state, entry)
                 if entry.new is not None:
                     heads.add(entry.new)
@@ -334,8 +336,15 @@ class Folds:
         assert state is not None
         if refs.encode_state(state) != cached:
             self.found.bad_ref(ref, "its cached state is not the fold of its entries")
+        if state.replaced_by is not None:
+            self._check_successor(prefix, ref, state.replaced_by)
         self._check_revisions(prefix, ref, heads)
         self._check_heads(prefix, ref, state, heads)
+
+    def _check_successor(self, prefix: bytes, ref: bytes, successor: bytes) -> None:
+        if self.txn.get("replaces", prefix + successor + ref) is None:
+            where = f"replaces {successor.hex()} {ref.hex()}"
+            self.found.problem(where, "it is missing, the ref was replaced so")
 
     def _check_revisions(self, prefix: bytes, ref: bytes, heads: set[bytes]) -> None:
         """Every later object of a ref is listed as its revision, and is no other ref's."""
@@ -378,7 +387,7 @@ class Folds:
         numbers = array("Q")
         number = last
         while number:
-            entry = self._entry(prefix, number)
+            entry = self.entry(prefix, number)
             if entry.ref != ref:
                 raise IntegrityError(f"its chain leads to entry {number}, which is of another ref")
             numbers.append(number)
@@ -387,7 +396,12 @@ class Folds:
             number = entry.prev
         return numbers
 
-    def _entry(self, prefix: bytes, number: int) -> refs.Entry:
+    def entry(self, prefix: bytes, number: int) -> refs.Entry:
+        """One entry.
+
+        Raises:
+            IntegrityError: it is missing or does not decode.
+        """
         data = self.txn.get("log", prefix + number.to_bytes(8, "big"))
         if data is None:
             raise IntegrityError(f"its entry {number} is missing")
@@ -399,13 +413,11 @@ class Folds:
     # -- what the counts leave over -----------------------------------------------------------
 
     def finish(self) -> None:
-        """Name the refs, entries and revisions that no fold took, if there are any."""
+        """Name the refs and entries that no fold took, if there are any."""
         if self.matched != self.txn.count("refs"):
             self._name_refs()
         if self.covered != self.txn.count("log"):
             self._name_entries()
-        if self.revisions != self.txn.count("revs"):
-            self._name_revisions()
         self.found.report.refs.checked = self.matched
         self.found.report.refs.entries = self.covered
 
@@ -416,7 +428,7 @@ class Folds:
                 continue
             try:
                 state = refs.decode_state(data)
-                entry = self._entry(prefix, state.last)
+                entry = self.entry(prefix, state.last)
             except msgspec.MsgspecError as error:
                 self.found.bad_ref(ref, f"its cached state does not decode: {error}")
             except (IntegrityError, OverflowError) as error:
@@ -443,19 +455,20 @@ class Folds:
             where = f"log {int.from_bytes(prefix, 'big')}/{number}"
             self.found.problem(where, f"the chain of ref {entry.ref.hex()} does not lead to it")
 
-    def _name_revisions(self) -> None:
-        for key, ref in self.txn.scan("revs"):
-            prefix, revision = key[:4], key[4:]
-            where = f"rev {revision.hex()}"
-            cached = self.txn.get("refs", prefix + ref)
-            if cached is None:
-                self.found.problem(where, f"it names ref {ref.hex()}, which is not there")
-            elif not self.found.is_bad_ref(ref) and not self._had(prefix, ref, cached, revision):
-                self.found.problem(where, f"it was never a head of ref {ref.hex()}")
+    def heads(self, prefix: bytes, ref: bytes) -> dict[bytes, bool]:
+        """Every object that was a head of a ref; True when a pack brought the entry that says so.
 
-    def _had(self, prefix: bytes, ref: bytes, cached: bytes, revision: bytes) -> bool:
+        A ref whose log is damaged has none.
+        """
+        found: dict[bytes, bool] = {}
+        cached = self.txn.get("refs", prefix + ref)
         try:
-            chain = self.chain(prefix, ref, refs.decode_state(cached).last)
-            return any(self._entry(prefix, number).new == revision for number in chain)
+            last = refs.decode_state(cached or b"").last
+            for number in self.chain(prefix, ref, last):
+                entry = self.entry(prefix, number)
+                if entry.new is not None:
+                    brought = entry.origin is not None and entry.new != entry.old
+                    found[entry.new] = found.get(entry.new, False) or brought
         except (msgspec.MsgspecError, IntegrityError):
-            return True  # named already
+            return {}
+        return found

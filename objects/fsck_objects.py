@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING
 import msgspec
 from blake3 import blake3
 
-from remem.objects import encode, oid, refs
+from remem.objects import chains, encode, oid, refs
 from remem.objects.errors import RememError
 from remem.objects.findings import STEP
 from remem.objects.fsck_log import ERASED
-from remem.objects.model import Memory, Observation, Scope
+from remem.objects.model import Memory, Observation, Scope, Source
 from remem.objects.reader import decode_lane, decode_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remem.objects.findings import Findings
+    from remem.objects.fsck_log import Folds
     from remem.objects.kv import Txn
     from remem.objects.reader import Part
 
@@ -82,11 +83,12 @@ def check_lanes(txn: Txn, found: Findings) -> None:
 class ObjectCheck:
     """Check of the objects against their ids, keys, scopes, refs, citations and sources."""
 
-    def __init__(self, txn: Txn, found: Findings, parts: dict[int, Part]) -> None:
-        """Bind the check to a snapshot."""
+    def __init__(self, txn: Txn, found: Findings, parts: dict[int, Part], folds: Folds) -> None:
+        """Bind the check to a snapshot and to the folds of the refs, which are done."""
         self.txn = txn
         self.found = found
         self.parts = parts
+        self.folds = folds
         self._scopes: dict[tuple[bytes, int], Scope | None] = {}
         self._refs: Iterator[tuple[bytes, bytes]] = txn.scan("refs")
         self._ref: tuple[bytes, bytes] | None = next(self._refs, None)
@@ -114,7 +116,7 @@ class ObjectCheck:
                 if part is None:
                     found.bad_object(object_id, "its partition is not there")
                 elif not encode.salted_by(data, part.key):
-                    found.bad_object(object_id, "its salt was not made with the partition's key")
+                    self._check_foreign(part, object_id, obj, ref)
                 self._check(prefix, object_id, obj, ref, cached, part)
             done += 1
             if not done % STEP:
@@ -170,10 +172,25 @@ class ObjectCheck:
         ):
             found.bad_object(object_id, "its scope is not that of its partition")
         if type(obj) is Memory:
-            self._check_cites(prefix, object_id, obj, ref)
+            is_head = cached is not None and state.head == object_id
+            self._check_cites(prefix, object_id, obj, ref, is_head)
         elif type(obj) is Observation and obj.source is not None and obj.source.id:
-            if part is not None:
-                self._check_source(part, object_id, obj.source.uri, obj.source.id, ref)
+            if part is not None and object_id == ref:
+                self._check_source(part, obj.source, ref)
+
+    def _check_foreign(self, part: Part, object_id: bytes, obj: encode.Obj, ref: bytes) -> None:
+        """An object salted with another key came with a pack; the id it would have here is listed.
+
+        Without that row the same evidence, given again, would be taken in a second time.
+        """
+        if not self.folds.heads(part.prefix, ref).get(object_id, False):
+            self.found.bad_object(object_id, "its salt was not made with the partition's key")
+            return
+        own_id = _own_id(obj, part)
+        twin = oid.keyed(part.key, b"", b"twin", own_id)
+        if object_id == ref and self.txn.get("sources", part.prefix + twin) is None:
+            what = f"it is missing, ref {ref.hex()} stands for {own_id.hex()}"
+            self.found.problem(f"source {twin.hex()}", what)
 
     def _scope(self, prefix: bytes, lane: int) -> Scope | None:
         """The scope that a lane of a partition stands for."""
@@ -197,7 +214,9 @@ class ObjectCheck:
 
     # -- citations and sources ----------------------------------------------------------------
 
-    def _check_cites(self, prefix: bytes, object_id: bytes, memory: Memory, ref: bytes) -> None:
+    def _check_cites(
+        self, prefix: bytes, object_id: bytes, memory: Memory, ref: bytes, is_head: bool
+    ) -> None:
         if not memory.cites:
             self.found.bad_object(object_id, "it is a memory that cites nothing")
         for cited in memory.cites:
@@ -209,7 +228,7 @@ class ObjectCheck:
                 continue
             if encode.type_name(data) != "observation":
                 self.found.bad_object(object_id, f"it cites {cited.hex()}, which is no observation")
-            if self.txn.get("cites", prefix + cited + ref) is None:
+            if is_head and self.txn.get("cites", prefix + cited + ref) is None:
                 where = f"cites {cited.hex()} {ref.hex()}"
                 self.found.problem(where, f"it is missing, object {object_id.hex()} cites so")
 
@@ -218,15 +237,31 @@ class ObjectCheck:
         cached = self.txn.get("refs", prefix + ref)
         return cached is not None and _erased(cached)
 
-    def _check_source(self, part: Part, object_id: bytes, uri: str, name: str, ref: bytes) -> None:
-        key = part.prefix + oid.keyed(part.key, uri.encode(), name.encode())
+    def _check_source(self, part: Part, source: Source, ref: bytes) -> None:
+        key = part.prefix + oid.keyed(part.key, source.uri.encode(), source.id.encode())
         listed = self.txn.get("sources", key)
-        if listed != ref:
-            what = f"it does not lead to ref {ref.hex()}, whose object names that source"
-            self.found.problem(f"source {key[4:].hex()}", what)
+        where = f"source {key[4:].hex()}"
+        if listed is None:
+            self.found.problem(where, f"it is missing, the object of ref {ref.hex()} names it")
+        elif listed != ref and not self._has_source(part.prefix + listed, source):
+            self.found.problem(where, f"ref {listed.hex()} is not of that source")
+
+    def _has_source(self, key: bytes, source: Source) -> bool:
+        """True when the first object of a ref has a source's id, or is not there to tell."""
+        data = self.txn.get("objects", key)
+        if data is None:
+            return True
+        try:
+            obj = encode.decode(data)
+        except RememError:
+            return True  # named already
+        own = obj.source if isinstance(obj, Observation) else None
+        return own is not None and (own.uri, own.id) == (source.uri, source.id)
 
     def check_pointers(self) -> None:
-        """Rows of cites, sources and receipts point at what is there."""
+        """Rows of revs, cites, sources and receipts point at what is there."""
+        if self.folds.revisions != self.txn.count("revs"):
+            self._check_revisions()
         for key, _ in self.txn.scan("cites"):
             if not self._cited(key[:4], key[4:36], key[36:]):
                 where = f"cites {key[4:36].hex()} {key[36:].hex()}"
@@ -239,27 +274,63 @@ class ObjectCheck:
             if self.txn.get("refs", key) is None and self.txn.get("revs", key) is None:
                 self.found.problem(f"receipt {key[4:].hex()}", "it is of an object of no ref")
 
+    def check_lookups(self) -> None:
+        """Rows of replaces, chains, aliases and jobs lead to what is there."""
+        for key, _ in self.txn.scan("replaces"):
+            successor, ref = key[4:36], key[36:]
+            state = self._state(key[:4] + ref)
+            if state is None or state.replaced_by != successor:
+                where = f"replaces {successor.hex()} {ref.hex()}"
+                self.found.problem(where, "the ref was not replaced so")
+        for key, _ in self.txn.scan("chains"):
+            state = self._state(key[:4] + key[20:])
+            if state is None or state.type != refs.MEMORY:
+                where = f"chain {key[4:20].hex()}"
+                self.found.problem(where, f"it holds {key[20:].hex()}, which is no memory")
+        for key, data in self.txn.scan("aliases"):
+            part = self.parts.get(int.from_bytes(key[:4], "big"))
+            try:
+                name, _ = decode_lane(data)
+            except msgspec.MsgspecError as error:
+                self.found.problem(f"alias {key[4:].hex()}", f"it does not decode: {error}")
+            else:
+                if part is None or chains.alias_key(part, name) != key:
+                    self.found.problem(f"alias {key[4:].hex()}", "it is not of the name in it")
+        for key, _ in self.txn.scan("jobs"):
+            if self._state(key[:36]) is None:
+                self.found.problem(f"job {key[4:36].hex()}", "it is of a ref that is not there")
+
+    def _state(self, key: bytes) -> refs.RefState | None:
+        cached = self.txn.get("refs", key)
+        try:
+            return None if cached is None else refs.decode_state(cached)
+        except msgspec.MsgspecError:
+            return None
+
+    def _check_revisions(self) -> None:
+        """Name the rows of revs that no ref had as a head."""
+        for key, ref in self.txn.scan("revs"):
+            if self.txn.get("refs", key[:4] + ref) is None:
+                what = f"it names ref {ref.hex()}, which is not there"
+            elif self.found.is_bad_ref(ref) or key[4:] in self.folds.heads(key[:4], ref):
+                continue
+            else:
+                what = f"it was never a head of ref {ref.hex()}"
+            self.found.problem(f"rev {key[4:].hex()}", what)
+
     def _cited(self, prefix: bytes, observation: bytes, ref: bytes) -> bool:
         cached = self.txn.get("refs", prefix + ref)
         if cached is None:
             return False
         if self._object_cites(prefix, ref, observation) or _erased(cached):
             return True
-        try:
-            number = refs.decode_state(cached).last
-            while number:
-                data = self.txn.get("log", prefix + number.to_bytes(8, "big"))
-                entry = refs.decode_entry(data or b"")
-                if entry.new not in (None, ref, entry.old):
-                    if self._object_cites(prefix, entry.new, observation):
-                        return True
-                number = entry.prev if entry.prev < number else 0
-        except (msgspec.MsgspecError, OverflowError):
-            return True  # the ref is named by the check of the folds
-        return False
+        if self.found.is_bad_ref(ref):
+            return True
+        heads = self.folds.heads(prefix, ref)
+        return any(self._object_cites(prefix, head, observation) for head in heads)
 
-    def _object_cites(self, prefix: bytes, object_id: bytes | None, observation: bytes) -> bool:
-        data = self.txn.get("objects", prefix + (object_id or b""))
+    def _object_cites(self, prefix: bytes, object_id: bytes, observation: bytes) -> bool:
+        data = self.txn.get("objects", prefix + object_id)
         if data is None:
             return False
         try:
@@ -267,6 +338,12 @@ class ObjectCheck:
         except RememError:
             return False
         return isinstance(obj, Memory) and observation in obj.cites
+
+
+def _own_id(obj: encode.Obj, part: Part) -> bytes:
+    """The id that an object has when it is made in this partition."""
+    plain: encode.Obj = msgspec.structs.replace(obj, salt=encode.ZERO_SALT)
+    return encode.seal(plain, part.key)[0]
 
 
 def _erased(cached: bytes) -> bool:

@@ -5,8 +5,9 @@ transaction at a time, across processes.  The map grows by itself in every proce
 that crossed a fork is opened anew, and each LMDB error becomes one of ours.
 
 A write is a function of the transaction.  It may be run again (the map was grown, the file was
-replaced meanwhile), so it must not keep results of a run that failed.  A thread that has a
-transaction open cannot have the map replaced: it must not begin a write that may grow it.
+replaced meanwhile), so it must not keep results of a run that failed.  A thread must not write to
+an environment while it has a snapshot of it open: neither may the map be replaced below a snapshot,
+nor an environment that was opened for reading be opened for writing.
 
 Source: LMDB 0.9 documentation, "Caveats" and mdb_env_set_mapsize.
 """
@@ -95,20 +96,45 @@ class Env:
         self._file: tuple[int, int] | None = None
         self._checked = 0.0
         self._grown_b = 0
+        self._writable = False  # as it is open now
+        self._wanted = False  # as it is to be opened next
 
     # -- opening ------------------------------------------------------------------------------
 
     def _open(self) -> lmdb.Environment:
-        data = os.path.join(self.path, "data.mdb")
-        size = self._look(data)
+        size = self._look(os.path.join(self.path, "data.mdb"))
+        # py-lmdb finds the tables inside write transactions, which wait for the writer of the
+        # moment, unless the environment is open for reading only.
+        writable, self._wanted = self._wanted or not size, False
+        while True:
+            raw = self._map(size, writable)
+            try:
+                self._dbs = self._open_tables(raw, writable)
+            except lmdb.NotFoundError:
+                raw.close()
+                if writable or self.readonly or not self.create:
+                    raise StoreCorrupt(f"'{self.path}' lacks a table of this format") from None
+                writable = True
+                continue
+            except BaseException as error:
+                raw.close()
+                if isinstance(error, (lmdb.Error, OSError)):
+                    raise translate(error, self.path) from error
+                raise
+            self._writable = writable
+            self._file = _identity(self.path)
+            self._reap(raw)
+            return raw
+
+    def _map(self, size: int, writable: bool) -> lmdb.Environment:
         last: Exception | None = None
         for wanted in self._map_sizes(size):
             try:
-                raw = lmdb.open(
+                return lmdb.open(
                     self.path,
                     map_size=wanted,
                     subdir=True,
-                    readonly=self.readonly,
+                    readonly=not writable,
                     metasync=self._sync,
                     sync=self._sync,
                     mode=0o600,
@@ -123,21 +149,10 @@ class Env:
                 )
             except (lmdb.MemoryError, MemoryError) as error:
                 last = error
-                continue
             except (lmdb.Error, OSError) as error:
                 raise translate(error, self.path) from error
-            try:
-                self._dbs = self._open_tables(raw)
-            except BaseException as error:
-                raw.close()
-                if isinstance(error, (lmdb.Error, OSError)):
-                    raise translate(error, self.path) from error
-                raise
-            self._file = _identity(self.path)
-            self._reap(raw)
-            return raw
         raise StoreError(
-            f"not enough address space to map '{data}'",
+            f"not enough address space to map '{self.path}'",
             hint="raise the limit of virtual memory (ulimit -v)",
         ) from last
 
@@ -172,14 +187,11 @@ class Env:
             wanted = max(need, wanted // 2)
             yield wanted
 
-    def _open_tables(self, raw: lmdb.Environment) -> dict[str, Handle]:
-        try:
+    def _open_tables(self, raw: lmdb.Environment, writable: bool) -> dict[str, Handle]:
+        if not writable:
             return {n: raw.open_db(n.encode(), create=False) for n in self._tables}
-        except (lmdb.NotFoundError, lmdb.ReadonlyError):
-            if self.readonly or not self.create:
-                raise StoreCorrupt(f"'{self.path}' lacks a table of this format") from None
         with raw.begin(write=True) as txn:
-            return {n: raw.open_db(n.encode(), txn=txn, create=True) for n in self._tables}
+            return {n: raw.open_db(n.encode(), txn=txn, create=self.create) for n in self._tables}
 
     def _reap(self, raw: lmdb.Environment) -> None:
         """Clear the reader slots of processes that died."""
@@ -195,16 +207,6 @@ class Env:
         """True when other files stand where this environment was opened."""
         return self.shared.raw is not None and self._file != _identity(self.path)
 
-    def make_writable(self) -> None:
-        """Let writers use it too, once its readers of the moment are done."""
-
-        def reopen() -> bool:
-            self.shared.close()
-            self.readonly = False
-            return True
-
-        self.shared.alone(reopen, "it cannot be opened for writing yet")
-
     def retire(self) -> None:
         """Close it as soon as no transaction of this process is open."""
         self.shared.retire()
@@ -217,8 +219,13 @@ class Env:
 
     def _begin(self, *, write: bool, buffers: bool = False) -> Txn:
         for attempt in range(_ATTEMPTS):
+            if write and not self._writable:
+                self.shared.alone(self._reopen, "it cannot be opened for writing yet")
             txn = Txn(None, {}, write)
             raw = self.shared.enter(txn)
+            if write and not self._writable:  # closed and opened by a reader meanwhile
+                self.shared.leave(txn)
+                continue
             try:
                 txn._raw = raw.begin(None, None, write, buffers)
                 txn._dbs = self._dbs
@@ -244,6 +251,12 @@ class Env:
                 raise
         raise StoreLocked(f"cannot begin a transaction in '{self.path}'")
 
+    def _reopen(self) -> bool:
+        """Close it, so that the next use opens it for writing."""
+        self.shared.close()
+        self._wanted = True
+        return True
+
     def _remap(self, size_b: int) -> bool:
         """Set the map size once no transaction of this process is open (0: as in the file).
 
@@ -253,9 +266,9 @@ class Env:
 
         def remap() -> bool:
             if self.shared.raw is None:
-                return True
+                self._wanted = size_b > 0  # it grows for a write
             try:
-                self.shared.raw.set_mapsize(size_b)
+                self.shared.open().set_mapsize(size_b)
                 return True
             except (lmdb.Error, MemoryError, OSError) as error:
                 self.shared.close()  # the old map is gone
@@ -383,6 +396,8 @@ def translate(error: Exception, path: str) -> RememError:
         return StoreFull(f"no space left for '{path}'")
     if "no space left" in low or "quota exceeded" in low or "file too large" in low:
         return StoreFull(f"no space left for '{path}'")
+    if "input/output error" in low and disk.is_full(path):  # what LMDB says of a short write
+        return StoreFull(f"no space left for '{path}'")
     if isinstance(error, (lmdb.ReadonlyError, PermissionError)) or number in (1, 13, 30):
         return StoreReadOnly(f"cannot write to '{path}'")
     if "permission denied" in low or "read-only file system" in low:
@@ -422,7 +437,7 @@ def open_env(
 ) -> Env:
     """The environment of this folder, one per process and folder (see :class:`Env`).
 
-    Each call is to be paired with one of :func:`forget_env`.
+    It closes after as many calls of :func:`release`, or one of :func:`forget_env`.
     """
     key = os.path.realpath(path)
     with sharing.registry_lock:
@@ -444,24 +459,34 @@ def open_env(
         elif not env.users:  # retired, but a reader still has it open
             env.create = create
             env.shared.revive()
-        if env.readonly and not readonly:
-            env.make_writable()
+        env.readonly = env.readonly and readonly
+        env.create = env.create or create
         env.users += 1
         return env
 
 
-def forget_env(path: str) -> None:
-    """Give up one use of the environment of a folder; after the last it closes with its readers."""
-    key = os.path.realpath(path)
+def release(env: Env) -> None:
+    """Give up one use of an environment; after the last it closes with its readers."""
     with sharing.registry_lock:
-        env = _open_envs.get(key)
-        if env is None:
-            return
-        env.users = max(0, env.users - 1)
-        if not env.users:
-            env.retire()
-            if env.shared.idle:
-                del _open_envs[key]
+        env.users -= 1
+        if env.users <= 0:
+            _drop(env)
+
+
+def forget_env(path: str) -> None:
+    """Drop the environment of a folder from the process; it closes with its last reader."""
+    with sharing.registry_lock:
+        env = _open_envs.get(os.path.realpath(path))
+        if env is not None:
+            _drop(env)
+
+
+def _drop(env: Env) -> None:
+    env.users = 0
+    env.retire()
+    if env.shared.idle:
+        for key in [key for key, known in _open_envs.items() if known is env]:
+            del _open_envs[key]
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -12,7 +12,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from remem.objects.errors import StoreError, StoreLocked, StoreReadOnly
+from remem.objects import disk
+from remem.objects.errors import StoreError, StoreFull, StoreLocked, StoreReadOnly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,14 +33,17 @@ def hold(folder: str, name: str, *, wait_s: float = 0.0, shared: bool = False) -
 
     Raises:
         StoreLocked: another process held it all that time.
+        StoreReadOnly, StoreFull, StoreError: the lock's file cannot be made.
     """
     path = os.path.join(folder, name)
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        disk.make_folders(folder)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except (PermissionError, OSError) as error:
-        if isinstance(error, PermissionError) or error.errno in (1, 13, 30):
+    except OSError as error:
+        if error.errno in (1, 13, 30):
             raise StoreReadOnly(f"cannot lock '{path}'") from error
+        if error.errno in (28, 122):
+            raise StoreFull(f"no space left for '{path}'") from error
         raise StoreError(f"cannot lock '{path}': {error.strerror}") from error
     mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     deadline = time.monotonic() + wait_s

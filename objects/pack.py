@@ -131,13 +131,14 @@ class Edits(_Form, kw_only=True):
 
 
 class ChangeLine(_Form, kw_only=True, rename={"edits": "set"}):
-    """One entry of a ref log; type, agent and session are those of the ref, written at create."""
+    """One entry of a ref log; type, agent, session and chain are those of the ref, at create."""
 
     op: str
     ref: Hex
     type: str = ""
     agent: str = ""
     session: str = ""
+    chain: str = ""
     edits: Edits
     time: int
     n: int = 1
@@ -153,6 +154,12 @@ class ScopeLine(_Form, kw_only=True):
     """The partition to which the changes below belong: tenant, profile, collection."""
 
     scope: tuple[str, str, str]
+
+
+class AliasLine(_Form, kw_only=True):
+    """Another name of a thing in the partition, and the name that it stands for."""
+
+    alias: tuple[str, str]
 
 
 class Closing(_Form, kw_only=True):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from remem.objects.errors import ScopeRefused
 from remem.objects.pack_merge import ImportSum, Merge, Rules
-from remem.objects.pack_read import Change, read_pack
+from remem.objects.pack_read import Alias, Change, read_pack
 from remem.objects.pack_trial import Trial
 from remem.objects.tx import Tx
 
@@ -65,6 +65,7 @@ def import_pack(
             done = write(lambda tx, batch=batch: Merge(tx, rules).run(batch))  # type: ignore[misc]
             rules.stopped |= done.stopped
             rules.barred |= done.barred
+            rules.facts |= done.facts
             total.add(done.sum)
             if progress is not None:
                 progress(total.read)
@@ -85,8 +86,10 @@ def import_pack(
     return total
 
 
-def _batches(records: Iterable[Change | Rejected]) -> Iterator[list[Change | Rejected]]:
-    batch: list[Change | Rejected] = []
+def _batches(
+    records: Iterable[Change | Alias | Rejected],
+) -> Iterator[list[Change | Alias | Rejected]]:
+    batch: list[Change | Alias | Rejected] = []
     size_b = 0
     for record in records:
         batch.append(record)

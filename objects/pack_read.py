@@ -16,6 +16,7 @@ from blake3 import blake3
 from remem.objects import encode, oid, pack, refs
 from remem.objects.errors import BadInput, IntegrityError, NewerFormat
 from remem.objects.model import Memory, Observation, Rejected
+from remem.objects.pack_facts import MODES
 from remem.objects.scope import check_name
 
 if TYPE_CHECKING:
@@ -30,7 +31,17 @@ CodeEdit = tuple[int | None, int | None] | None
 
 _read_change = msgspec.json.Decoder(pack.ChangeLine).decode
 _read_scope = msgspec.json.Decoder(pack.ScopeLine).decode
+_read_alias = msgspec.json.Decoder(pack.AliasLine).decode
 _read_end = msgspec.json.Decoder(pack.EndLine).decode
+
+
+class Alias(msgspec.Struct, frozen=True):
+    """A name of a partition and the name that it stands for."""
+
+    where: str
+    scope: tuple[str, str, str]
+    name: str
+    stands: str
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,9 +52,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         size_b: length of its line.
         scope: tenant, profile, collection.
         type: index into refs.TYPES at create, else -1.
+        chain: how the chain of a fact takes values, at create only: "single", "multi" or "".
         n: which of several changes that are otherwise told apart by nothing.
         data: bytes of the object that it brought, or None; obj: the same, decoded.
-        gone: it brought an object that was forgotten since.
+        gone: it brought an object, and the ref was forgotten since.
     """
 
     where: str
@@ -54,6 +66,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     type: int
     agent: str
     session: str
+    chain: str
     head: IdEdit
     status: CodeEdit
     valid_from: CodeEdit
@@ -75,8 +88,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return (self.op, self.time, self.principal, self.surface, self.reason)
 
 
-def read_pack(stream: BinaryIO) -> Iterator[Change | Rejected]:
-    """Changes of a pack in its order, and the lines that cannot be taken.
+def read_pack(stream: BinaryIO) -> Iterator[Change | Alias | Rejected]:
+    """Changes and aliases of a pack in its order, and the lines that cannot be taken.
 
     Args:
         stream: the bytes of the pack; read once, from here to its end.
@@ -103,6 +116,14 @@ def read_pack(stream: BinaryIO) -> Iterator[Change | Rejected]:
                 if scope is None:
                     raise ValueError("no scope is known for it")
                 yield _change(raw, where, scope)
+            elif raw.startswith(b'{"alias":'):
+                if scope is None:
+                    raise ValueError("no scope is known for it")
+                name, stands = _read_alias(raw).alias
+                for word in (name, stands):
+                    if not word.strip() or not word.isprintable() or len(word) > MAX_LABEL_B:
+                        raise ValueError("a name of the alias is blank, not printable or too long")
+                yield Alias(where, scope, name, stands)
             elif raw.startswith(b'{"end":'):
                 closed = True
                 end = _read_end(raw).end
@@ -170,8 +191,8 @@ def _change(raw: bytes, where: str, scope: tuple[str, str, str]) -> Change:
         _check_name("agent", line.agent)
         _check_name("session", line.session)
         kind = refs.TYPES.index(line.type)
-    elif line.type or line.agent or line.session:
-        raise ValueError("only a beginning names type, agent and session")
+    elif line.type or line.agent or line.session or line.chain:
+        raise ValueError("only a beginning names type, agent, session and chain")
     for edit in (edits.valid_from, edits.valid_to, (None, line.time)):
         if edit is not msgspec.UNSET:
             pack.check_time(edit[0])
@@ -188,8 +209,11 @@ def _change(raw: bytes, where: str, scope: tuple[str, str, str]) -> Change:
             fits = (obj.scope.agent, obj.scope.session) == (line.agent, line.session)
             if not fits or encode.type_name(data) != line.type:
                 raise ValueError("type, agent or session are not those of the object")
-    elif line.receipt is not None:
-        raise ValueError("a receipt comes with its object only")
+    elif line.receipt is not None or line.chain:
+        raise ValueError("a receipt or a chain comes with its object only")
+    fact = isinstance(obj, Memory) and obj.triple is not None
+    if line.chain and not (fact and line.chain in MODES):
+        raise ValueError("only a fact is in a chain, a single or a multi one")
     return Change(
         where=where,
         size_b=len(raw),
@@ -199,6 +223,7 @@ def _change(raw: bytes, where: str, scope: tuple[str, str, str]) -> Change:
         type=kind,
         agent=line.agent,
         session=line.session,
+        chain=line.chain,
         head=head,
         status=_statuses(edits.status),
         valid_from=None if edits.valid_from is msgspec.UNSET else edits.valid_from,

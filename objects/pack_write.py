@@ -8,12 +8,13 @@ Source: remem-pack(5), WRITING.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
 from blake3 import blake3
 
-from remem.objects import pack, refs
+from remem.objects import encode, oid, pack, pack_facts, refs
 from remem.objects.errors import IntegrityError, ScopeRefused
 from remem.objects.scope import maintenance_grant
 
@@ -35,7 +36,7 @@ class Exported(msgspec.Struct, frozen=True):
     """What a pack holds.
 
     Attributes:
-        scopes: partitions with at least one change.
+        scopes: partitions with at least one line.
         changes: entries of their ref logs.
         objects: objects that came with them.
         gone: changes whose object was forgotten and is not in the pack.
@@ -89,6 +90,7 @@ def export(store: Store, grant: Grant, out: BinaryIO, *, all_scopes: bool = Fals
 
     Raises:
         ScopeRefused: all_scopes without the owner's grant.
+        IntegrityError: the store lacks something that the pack would have to hold.
     """
     if all_scopes:
         if not grant.owner:
@@ -100,15 +102,16 @@ def export(store: Store, grant: Grant, out: BinaryIO, *, all_scopes: bool = Fals
     with store.read(grant) as reader:
         for part in sorted(reader.parts, key=lambda p: (p.tenant, p.profile, p.collection)):
             begun = False
-            for line in _lines(reader, part):
+            for line in chain(_aliases(reader, part), _lines(reader, part)):
                 if not begun:
                     names = (part.tenant, part.profile, part.collection)
                     sink.line(pack.ScopeLine(scope=names))
                     scopes, begun = scopes + 1, True
                 sink.line(line)
-                changes += 1
-                objects += line.object is not None
-                gone += line.gone
+                if isinstance(line, pack.ChangeLine):
+                    changes += 1
+                    objects += line.object is not None
+                    gone += line.gone
     closing = pack.Closing(scopes=scopes, changes=changes, blake3=sink.digest())
     sink.line(pack.EndLine(end=closing))
     sink.flush()
@@ -139,6 +142,11 @@ def identity(entry: refs.Entry) -> tuple[int, int, str, str, str]:
     return (entry.op, said_at(entry), entry.principal, entry.surface, entry.reason)
 
 
+def _aliases(reader: Reader, part: Part) -> Iterator[pack.AliasLine]:
+    for alias in pack_facts.aliases(reader, part):
+        yield pack.AliasLine(alias=alias)
+
+
 def _lines(reader: Reader, part: Part) -> Iterator[pack.ChangeLine]:
     lowered: dict[bytes, int] = {}  # refs whose log states another status than is believed
     for entry in reader.log(part):
@@ -148,6 +156,7 @@ def _lines(reader: Reader, part: Part) -> Iterator[pack.ChangeLine]:
         if said != entry.status:
             lowered[entry.ref] = said
         form = receipt = None
+        mode = ""
         missing = False
         moved = entry.new is not None and (before is None or entry.new != before.new)
         if moved and entry.new is not None and entry.op != ROLLBACK:
@@ -155,9 +164,13 @@ def _lines(reader: Reader, part: Part) -> Iterator[pack.ChangeLine]:
             if state is None:
                 raise IntegrityError(f"entry {entry.seq} belongs to a ref that has no state")
             data = reader.object_bytes(part, entry.new)
-            missing = data is None or state.status == ERASED
-            if data is not None and not missing:
+            missing = state.status == ERASED
+            if not missing:
+                if data is None:
+                    raise IntegrityError(f"the object '{oid.short(entry.new)}' is missing")
                 form = pack.object_form(data)
+                if before is None and entry.type == refs.MEMORY:
+                    mode = pack_facts.mode_of(reader, part, entry.ref, encode.decode(data))
                 kept = reader.receipt(part, entry.new)
                 receipt = None if kept is None else _decode_receipt(kept)
         agent, session = reader.lane(part, entry.lane) if before is None else ("", "")
@@ -167,6 +180,7 @@ def _lines(reader: Reader, part: Part) -> Iterator[pack.ChangeLine]:
             type=refs.TYPES[entry.type] if before is None else "",
             agent=agent,
             session=session,
+            chain=mode,
             edits=_edits(before, said_before, entry, said),
             time=said_at(entry),
             n=_occurrence(reader, part, entry, before),

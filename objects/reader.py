@@ -1,7 +1,8 @@
 """Reading the truth under a grant: the only way to objects, refs and entries.
 
 Every method walks only partitions that the grant covers, and hides what lies in an agent or session
-outside it: an id of another scope answers exactly as an unknown one.
+outside it: an id of another scope answers exactly as an unknown one.  A partition that came from
+another reader, and lies outside the grant, is refused by each of them.
 """
 
 from __future__ import annotations
@@ -60,20 +61,47 @@ class Reader:
         self.grant = grant
         self._lanes: dict[tuple[int, int], tuple[str, str]] = {}
         self._seen: dict[tuple[int, int], bool] = {}
+        self._narrow = grant.agent is not None or grant.session is not None
         self.parts = [p for p in _all_parts(txn) if grant.sees(p.tenant, p.profile, p.collection)]
+        self._by_number = {part.number: part for part in self.parts}
 
     # -- scopes -------------------------------------------------------------------------------
 
     def part(self, number: int) -> Part:
         """A granted partition by its number."""
-        for part in self.parts:
-            if part.number == number:
-                return part
-        raise NotFound("no such scope")
+        part = self._by_number.get(number)
+        if part is None:
+            raise NotFound("no such scope")
+        return part
+
+    def add_part(self, part: Part) -> None:
+        """Take in a granted partition that the transaction has just made."""
+        self.parts.append(part)
+        self._by_number[part.number] = part
+
+    def _own(self, part: Part) -> Part:
+        """The partition, once it is known to lie within the grant.
+
+        Raises:
+            NotFound: it does not.
+        """
+        own = self._by_number.get(part.number)
+        if own is not part and own != part:
+            raise NotFound("no such scope")
+        return part
 
     def lane(self, part: Part, number: int) -> tuple[str, str]:
-        """(agent, session) of a lane number."""
-        key = (part.number, number)
+        """(agent, session) of a lane number.
+
+        Raises:
+            NotFound: outside the grant.
+        """
+        if not self.sees_lane(part, number):
+            raise NotFound("no such scope")
+        return self._names(part, number)
+
+    def _names(self, part: Part, number: int) -> tuple[str, str]:
+        key = (self._own(part).number, number)
         if key not in self._lanes:
             data = self.txn.get("lanes", part.prefix + b"n" + number.to_bytes(4, "big"))
             if data is None:
@@ -83,24 +111,24 @@ class Reader:
 
     def lanes(self, part: Part) -> list[int]:
         """Numbers of the lanes of a partition that the grant covers."""
-        prefix = part.prefix + b"n"
+        prefix = self._own(part).prefix + b"n"
         numbers = [int.from_bytes(k[5:], "big") for k, _ in self.txn.scan_prefix("lanes", prefix)]
         return [n for n in numbers if self.sees_lane(part, n)]
 
     def sees_lane(self, part: Part, number: int) -> bool:
         """True when the grant covers this lane."""
-        if self.grant.agent is None and self.grant.session is None:
-            return True
+        if not self._narrow or part.number not in self._by_number:
+            return part.number in self._by_number
         key = (part.number, number)
         if key not in self._seen:
-            self._seen[key] = self.grant.sees_lane(*self.lane(part, number))
+            self._seen[key] = self.grant.sees_lane(*self._names(part, number))
         return self._seen[key]
 
     # -- refs and objects ---------------------------------------------------------------------
 
     def state(self, part: Part, ref: bytes) -> refs.RefState | None:
         """State of a ref now, or None when unknown or outside the grant."""
-        data = self.txn.get("refs", part.prefix + ref)
+        data = self.txn.get("refs", self._own(part).prefix + ref)
         if data is None:
             return None
         state = refs.decode_state(data)
@@ -108,7 +136,7 @@ class Reader:
 
     def states(self, part: Part) -> Iterator[tuple[bytes, refs.RefState]]:
         """Every ref of a partition with its state now, by id."""
-        for key, data in self.txn.scan_prefix("refs", part.prefix):
+        for key, data in self.txn.scan_prefix("refs", self._own(part).prefix):
             state = refs.decode_state(data)
             if self.sees_lane(part, state.lane):
                 yield key[4:], state
@@ -132,17 +160,25 @@ class Reader:
             seq = entry.prev
 
     def entry(self, part: Part, seq: int) -> refs.Entry:
-        """One entry of a partition's log."""
-        data = self.txn.get("log", part.prefix + seq.to_bytes(8, "big"))
-        if data is None:
-            raise IntegrityError(f"entry {seq} of the ref log is missing")
-        return refs.decode_entry(data)
+        """One entry of a partition's log.
+
+        Raises:
+            NotFound: not in the agents and sessions of the grant, whether it is there or not.
+            IntegrityError: missing.
+        """
+        data = self.txn.get("log", self._own(part).prefix + seq.to_bytes(8, "big"))
+        entry = None if data is None else refs.decode_entry(data)
+        if entry is not None and self.sees_lane(part, entry.lane):
+            return entry
+        if self._narrow:
+            raise NotFound(f"no entry {seq} of the ref log")
+        raise IntegrityError(f"entry {seq} of the ref log is missing")
 
     def log(
         self, part: Part, *, after: int = 0, until: int | None = None, reverse: bool = False
     ) -> Iterator[refs.Entry]:
         """Entries of a partition with after < seq <= until, in order or newest first."""
-        start = part.prefix + (after + 1).to_bytes(8, "big")
+        start = self._own(part).prefix + (after + 1).to_bytes(8, "big")
         stop = part.prefix + ((1 << 64) - 1 if until is None else until + 1).to_bytes(8, "big")
         for _, data in self.txn.scan("log", start, stop, reverse=reverse):
             entry = refs.decode_entry(data)
@@ -151,11 +187,15 @@ class Reader:
 
     def last_seq(self, part: Part) -> int:
         """Number of the last entry of a partition, 0 when it has none."""
-        return int.from_bytes(self.txn.get("heads", part.prefix) or b"\0", "big")
+        return int.from_bytes(self.txn.get("heads", self._own(part).prefix) or b"\0", "big")
 
     def object_bytes(self, part: Part, object_id: bytes) -> bytes | None:
-        """Stored bytes of an object, or None when it is not there."""
-        return self.txn.get("objects", part.prefix + object_id)
+        """Stored bytes of an object, or None when unknown, gone or outside the grant."""
+        data = self.txn.get("objects", self._own(part).prefix + object_id)
+        if data is not None and self._narrow:
+            scope = encode.decode(data).scope
+            return data if self.grant.sees_lane(scope.agent, scope.session) else None
+        return data
 
     def object(self, part: Part, object_id: bytes) -> encode.Obj:
         """An object of a granted partition.
@@ -163,26 +203,30 @@ class Reader:
         Raises:
             NotFound: unknown, gone, or outside the grant.
         """
-        data = self.object_bytes(part, object_id)
-        if data is None:
-            raise NotFound(f"no object '{oid.short(object_id)}'")
-        obj = encode.decode(data)
-        if not self.grant.sees_lane(obj.scope.agent, obj.scope.session):
+        data = self.txn.get("objects", self._own(part).prefix + object_id)
+        obj = None if data is None else encode.decode(data)
+        if obj is None or not self.grant.sees_lane(obj.scope.agent, obj.scope.session):
             raise NotFound(f"no object '{oid.short(object_id)}'")
         return obj
 
     def ref_of(self, part: Part, object_id: bytes) -> bytes:
-        """The ref whose revision this object is (itself when it began one)."""
-        return self.txn.get("revs", part.prefix + object_id) or object_id
+        """The ref whose revision this object is (itself when it began one, or is unknown)."""
+        ref = self.txn.get("revs", self._own(part).prefix + object_id)
+        if ref is None or (self._narrow and self.state(part, ref) is None):
+            return object_id
+        return ref
 
     def cited_by(self, part: Part, observation: bytes) -> list[bytes]:
         """Refs of the memories that cite an observation."""
-        prefix = part.prefix + observation
-        return [key[36:] for key, _ in self.txn.scan_prefix("cites", prefix)]
+        prefix = self._own(part).prefix + observation
+        found = [key[36:] for key, _ in self.txn.scan_prefix("cites", prefix)]
+        return [r for r in found if not self._narrow or self.state(part, r) is not None]
 
     def receipt(self, part: Part, object_id: bytes) -> bytes | None:
         """Encoded admission receipt of an object, or None for the plain one."""
-        return self.txn.get("receipts", part.prefix + object_id)
+        if self._narrow and self.object_bytes(part, object_id) is None:
+            return None
+        return self.txn.get("receipts", self._own(part).prefix + object_id)
 
     # -- names --------------------------------------------------------------------------------
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from remem.objects import disk, kv, sharing
 from remem.objects import format as fmt
-from remem.objects import kv
 from remem.objects.errors import Refused, StoreCorrupt, StoreError, StoreMissing, StoreReadOnly
 from remem.objects.lock import hold
 from remem.objects.reader import Reader
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from remem.objects.scope import Actor, Grant
 
 T = TypeVar("T")
+Mark = tuple[int, int, int]  # inode, modification time in ns and size of GENERATION
+
+_TRIES = 100
+_AS_OWNER = "run as that user, or choose a folder of your own with --store"
 
 
 class Store:
@@ -53,18 +57,25 @@ class Store:
 
         Raises:
             StoreMissing: no store there.
-            NewerFormat, StoreCorrupt, NetworkFilesystem, StoreReadOnly: as they say.
+            NewerFormat, StoreCorrupt, NetworkFilesystem: as they say.
+            Refused: another user's store, opened for writing: its owner could not open what this
+                user adds to it.
         """
         self.root = os.path.abspath(root)
         self.readonly = readonly
         self._map_b = map_b
         self._max_map_b = max_map_b
-        fmt.check_format(self.root)
+        try:
+            fmt.check_format(self.root)
+            owner = os.stat(os.path.join(self.root, fmt.FORMAT_FILE)).st_uid
+        except OSError as error:
+            raise kv.translate(error, self.root) from error
+        self._foreign = owner != os.geteuid()
+        if self._foreign and not readonly:
+            raise Refused(f"the store in '{self.root}' belongs to another user", hint=_AS_OWNER)
         if not allow_network:
-            kv.refuse_network(self.root)
-        self._mark: tuple[int, int, int] | None = None
-        self.generation = 0
-        self._env: kv.Env | None = None
+            disk.refuse_network(self.root)
+        self._now: tuple[Mark, kv.Env, int] | None = None
 
     # -- making -------------------------------------------------------------------------------
 
@@ -83,57 +94,74 @@ class Store:
 
         Raises:
             Refused: the folder belongs to another user, or holds other files.
+            StoreCorrupt: it holds a store that has lost its FORMAT file.
             StoreError: it cannot be made.
         """
         root = os.path.abspath(root)
         if not os.path.exists(os.path.join(root, fmt.FORMAT_FILE)):
-            _refuse_foreign(root)
             try:
-                os.makedirs(root, mode=0o700, exist_ok=True)
+                _refuse_foreign(root)
+                disk.make_folders(root)
+                if not allow_network:
+                    disk.refuse_network(root)
+                with hold(os.path.join(root, fmt.LOCKS), "create", wait_s=30.0):
+                    if not os.path.exists(os.path.join(root, fmt.FORMAT_FILE)):
+                        _lay_out(root, map_b)
             except OSError as error:
                 raise kv.translate(error, root) from error
-            if not allow_network:
-                kv.refuse_network(root)
-            with hold(os.path.join(root, fmt.LOCKS), "create", wait_s=30.0):
-                if not os.path.exists(os.path.join(root, fmt.FORMAT_FILE)):
-                    _lay_out(root, map_b)
         return cls(root, map_b=map_b, max_map_b=max_map_b, allow_network=allow_network)
 
     # -- generations --------------------------------------------------------------------------
 
-    def _look(self) -> tuple[int, int, int] | None:
+    def _look(self) -> Mark | None:
         try:
             found = os.stat(os.path.join(self.root, fmt.GENERATION_FILE))
         except OSError:
             return None
         return (found.st_ino, found.st_mtime_ns, found.st_size)
 
+    def _present(self) -> tuple[Mark, kv.Env, int]:
+        """Mark, environment and number of the present generation; the three belong together."""
+        now = self._now
+        if now is not None and now[0] == self._look():
+            return now
+        with sharing.registry_lock:
+            for _ in range(_TRIES):
+                mark = self._look()
+                number = read_generation(self.root)
+                path = canon_path(self.root, number)
+                if mark is None or mark != self._look():
+                    continue
+                if not os.path.exists(os.path.join(path, "data.mdb")):
+                    if mark != self._look():
+                        continue  # this generation was left and removed meanwhile
+                    raise StoreCorrupt(f"'{path}' has no data file")
+                if self._foreign and not os.path.exists(os.path.join(path, "lock.mdb")):
+                    raise Refused(f"'{path}' belongs to another user", hint=_AS_OWNER)
+                self.close()
+                env = kv.open_env(
+                    path,
+                    fmt.TABLES,
+                    readonly=self.readonly,
+                    map_b=self._map_b,
+                    max_map_b=self._max_map_b,
+                )
+                self._now = (mark, env, number)
+                return self._now
+        raise StoreError(f"'{self.root}' changes its generation all the time")
+
     def env(self) -> kv.Env:
         """The canonical environment of the present generation."""
-        mark = self._look()
-        if self._env is not None and mark == self._mark and mark is not None:
-            return self._env
-        number = read_generation(self.root)
-        path = canon_path(self.root, number)
-        if self._env is not None and self._env.path != path:
-            kv.forget_env(self._env.path)
-        if not os.path.exists(os.path.join(path, "data.mdb")):
-            raise StoreCorrupt(f"'{path}' has no data file")
-        self._env = kv.open_env(
-            path,
-            fmt.TABLES,
-            readonly=self.readonly,
-            map_b=self._map_b,
-            max_map_b=self._max_map_b,
-        )
-        self.generation = number
-        self._mark = mark
-        return self._env
+        return self._present()[1]
+
+    @property
+    def generation(self) -> int:
+        """Number of the present generation."""
+        return self._present()[2]
 
     @property
     def index_path(self) -> str:
         """Folder of the projections of the present generation."""
-        self.env()
         return os.path.join(self.root, fmt.INDEX, f"g{self.generation}")
 
     @property
@@ -146,8 +174,40 @@ class Store:
     @contextmanager
     def read(self, grant: Grant) -> Iterator[Reader]:
         """A consistent view of what the grant covers."""
-        with self.env().read() as txn:
-            yield Reader(txn, grant)
+        with ExitStack() as held:
+            yield Reader(self._snapshot(held), grant)
+
+    def _snapshot(self, held: ExitStack) -> kv.Txn:
+        for _ in range(_TRIES):
+            mark, env, _ = self._present()
+            try:
+                return held.enter_context(env.read())
+            except (StoreMissing, StoreCorrupt):
+                if mark == self._look():
+                    raise  # not because this generation was left and removed meanwhile
+        raise StoreError(f"'{self.root}' changes its generation all the time")
+
+    @property
+    def map_b(self) -> int | None:
+        """First size of the memory map, bytes, or None for the default."""
+        return self._map_b
+
+    def switch(self, build: Callable[[kv.Txn, int], T]) -> T:
+        """Run build with a read of everything while no other process can write.
+
+        It may make a new generation and name it in the GENERATION file; its write transaction
+        stays empty, so a crash anywhere leaves the generation that the file names.
+        """
+        for _ in range(_TRIES):
+            mark, env, number = self._present()
+            try:
+                return env.write(
+                    lambda txn, number=number: build(txn, number),  # type: ignore[misc]
+                    current=lambda mark=mark: self._look() == mark,  # type: ignore[misc]
+                )
+            except kv.Replaced:
+                continue
+        raise StoreError(f"'{self.root}' changes its generation all the time")
 
     def write(self, actor: Actor, change: Callable[[Tx], T]) -> T:
         """Run change in one transaction; its ref-log entries and audit rows commit with it.
@@ -161,20 +221,22 @@ class Store:
         """
         if self.readonly:
             raise StoreReadOnly(f"'{self.root}' was opened for reading only")
-        for _ in range(100):
-            env = self.env()
-            mark = self._mark
 
-            def run(txn: kv.Txn) -> T:
-                tx = Tx(txn, actor, time.time_ns() // 1000)
-                result = change(tx)
-                tx.finish()
-                return result
+        def run(txn: kv.Txn) -> T:
+            tx = Tx(txn, actor, time.time_ns() // 1000)
+            result = change(tx)
+            tx.finish()
+            return result
 
+        for _ in range(_TRIES):
+            mark, env, _ = self._present()
             try:
                 return env.write(run, current=lambda mark=mark: self._look() == mark)  # type: ignore[misc]
             except kv.Replaced:
                 continue
+            except (StoreMissing, StoreCorrupt):
+                if mark == self._look():
+                    raise
             except Refused as refused:
                 if refused.refusal is not None:
                     row, refused.refusal = refused.refusal, None
@@ -183,10 +245,11 @@ class Store:
         raise StoreError(f"'{self.root}' changes its generation all the time")
 
     def close(self) -> None:
-        """Close the environments of this process."""
-        if self._env is not None:
-            kv.forget_env(self._env.path)
-            self._env = None
+        """Give up the environment; it closes with its last reader in this process."""
+        with sharing.registry_lock:
+            if self._now is not None:
+                kv.release(self._now[1])
+                self._now = None
 
 
 def read_generation(root: str) -> int:
@@ -210,44 +273,87 @@ def canon_path(root: str, generation: int) -> str:
 
 def _lay_out(root: str, map_b: int | None) -> None:
     """Make the folders and an empty environment; FORMAT comes last and makes it a store."""
-    for name in (fmt.CANON, fmt.INDEX, fmt.SPOOL, fmt.LOCKS):
-        os.makedirs(os.path.join(root, name), mode=0o700, exist_ok=True)
     path = canon_path(root, 1)
+    _clear_remains(root, path)
+    for name in (fmt.CANON, fmt.INDEX, fmt.SPOOL, fmt.LOCKS):
+        disk.make_folders(os.path.join(root, name))
     env = kv.open_env(path, fmt.TABLES, create=True, map_b=map_b)
-    env.info()
-    kv.forget_env(path)
+    try:
+        with env.read() as txn:
+            if any(txn.count(table) for table in fmt.TABLES):
+                raise _headless(root)
+    finally:
+        kv.release(env)
     fmt.write_file(os.path.join(root, fmt.GENERATION_FILE), "1\n")
     fmt.write_file(os.path.join(root, fmt.FORMAT_FILE), fmt.FORMAT_LINE)
 
 
+def _clear_remains(root: str, path: str) -> None:
+    """Clear what a creation that was cut off left behind, and nothing that may hold data.
+
+    Raises:
+        StoreCorrupt: this was a store once.
+    """
+    for name in filter(_is_temporary, os.listdir(root)):
+        os.unlink(os.path.join(root, name))
+    canon = os.path.join(root, fmt.CANON)
+    if os.path.isdir(canon) and set(os.listdir(canon)) - {os.path.basename(path)}:
+        raise _headless(root)
+    if os.path.exists(os.path.join(root, fmt.GENERATION_FILE)) and read_generation(root) != 1:
+        raise _headless(root)
+    data = os.path.join(path, "data.mdb")
+    if os.path.exists(data) and os.path.getsize(data) < 8192:  # less than its two meta pages
+        os.unlink(data)
+
+
+def _headless(root: str) -> StoreCorrupt:
+    return StoreCorrupt(
+        f"'{root}' holds the data of a store but no {fmt.FORMAT_FILE} file",
+        hint=f"put back {fmt.FORMAT_FILE} and {fmt.GENERATION_FILE} from a backup of the store",
+    )
+
+
+def _is_temporary(name: str) -> bool:
+    """True for a file that format.write_file was writing when its process died."""
+    words = name.split(".")
+    whole = len(words) == 3 and words[1].isdigit() and words[2] == "new"
+    return whole and words[0] in (fmt.GENERATION_FILE, fmt.FORMAT_FILE)
+
+
 def _refuse_foreign(root: str) -> None:
-    """Refuse to make a store where another user's tools would find files they cannot open."""
+    """Refuse to make a store where another user's tools would find files they cannot open.
+
+    Raises:
+        Refused: the folder, or the nearest one above it that exists, belongs to another user who
+            is not root, or the folder holds other files.
+        StoreError: it is no folder.
+    """
     probe = root
     while not os.path.exists(probe):
         probe = os.path.dirname(probe)
-    owner = os.stat(probe).st_uid
-    shared = os.stat(probe).st_mode & 0o1000  # a sticky folder such as /tmp
-    if owner != os.geteuid() and not shared:
-        raise Refused(
-            f"'{probe}' belongs to another user",
-            hint="run as that user, or choose a folder of your own with --store",
-        )
-    if probe == root and not os.path.isdir(root):
+    found = os.stat(probe)
+    shared = found.st_mode & 0o1000  # a sticky folder such as /tmp
+    if found.st_uid not in (os.geteuid(), 0) and not shared:
+        raise Refused(f"'{probe}' belongs to another user", hint=_AS_OWNER)
+    if probe != root:
+        return
+    if not os.path.isdir(root):
         raise StoreError(f"'{root}' is not a folder")
-    if probe == root:
-        others = set(os.listdir(root)) - {
-            fmt.CANON,
-            fmt.INDEX,
-            fmt.SPOOL,
-            fmt.LOCKS,
-            fmt.GENERATION_FILE,
-            fmt.CONFIG_FILE,
-        }
-        if others:
-            raise Refused(
-                f"'{root}' holds other files ('{min(others)}')",
-                hint="choose an empty or a new folder for the store",
-            )
+    known = {
+        fmt.CANON,
+        fmt.INDEX,
+        fmt.SPOOL,
+        fmt.LOCKS,
+        fmt.FORMAT_FILE,
+        fmt.GENERATION_FILE,
+        fmt.CONFIG_FILE,
+    }
+    others = [name for name in os.listdir(root) if name not in known and not _is_temporary(name)]
+    if others:
+        raise Refused(
+            f"'{root}' holds other files ('{min(others)}')",
+            hint="choose an empty or a new folder for the store",
+        )
 
 
 def locate(root: str) -> bool:

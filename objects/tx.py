@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.objects import audit, encode, oid, refs
-from remem.objects.errors import HeadMoved, NotFound
+from remem.objects.errors import HeadMoved, IntegrityError, NotFound, ScopeRefused, UsageError
+from remem.objects.kv import MAX_KEY_B
 from remem.objects.model import Memory, Scope
 from remem.objects.reader import Part, Reader, encode_part
 
@@ -40,6 +41,7 @@ class Tx:
         last = int.from_bytes(txn.get("meta", b"clock") or b"\0", "big", signed=True)
         self.now = max(now, last + 1)
         self._head = self.reader.audit_head()
+        self._begun = self._head.seq
         self._rows: list[tuple[bytes, bytes]] = []
         self._log: list[tuple[bytes, bytes]] = []
         self._log_part: int | None = None
@@ -48,6 +50,7 @@ class Tx:
         self._parts: dict[tuple[str, str, str], Part] = {}
         self._places: dict[tuple[str | None, str | None, str | None], Scope] = {}
         self.has_revisions = txn.count("revs") > 0
+        self.has_values = txn.count("values") > 0
 
     # -- places -------------------------------------------------------------------------------
 
@@ -60,15 +63,33 @@ class Tx:
         key = (collection, agent, session)
         scope = self._places.get(key)
         if scope is None:
-            scope = self._places[key] = self.actor.place(collection, agent, session)
+            try:
+                scope = self._places[key] = self.actor.place(collection, agent, session)
+            except ScopeRefused as error:
+                raise error.audited("create", "scope_refused", 0, None) from None
         return scope
 
     def part(self, scope: Scope) -> Part:
-        """The partition of a scope, made when it is new."""
+        """The partition of a scope, made when it is new.
+
+        Raises:
+            ScopeRefused: the actor's grant does not cover it, or covers no writing.
+            UsageError: its names are too long together.
+        """
         names = (scope.tenant, scope.profile, scope.collection)
         part = self._parts.get(names)
         if part is None:
+            grant = self.actor.grant
+            if not grant.sees(*names) or not (grant.writes or grant.owner):
+                raise ScopeRefused(f"'{grant.principal}' may not write to this scope").audited(
+                    "create", "scope_refused", 0, None
+                )
             key = b"k" + "\0".join(names).encode()
+            if len(key) > MAX_KEY_B:
+                raise UsageError(
+                    f"tenant, profile and collection have {len(key) - 3} bytes together, "
+                    f"the limit is {MAX_KEY_B - 3}"
+                )
             number = self.txn.get("parts", key)
             if number is None:
                 part = self._new_part(names, key)
@@ -83,7 +104,7 @@ class Tx:
         part = Part(number, *names, os.urandom(_KEY_B), self.now)
         self.txn.put("parts", b"n" + part.prefix, encode_part(part))
         self.txn.put("parts", key, part.prefix)
-        self.reader.parts.append(part)
+        self.reader.add_part(part)
         return part
 
     def lane(self, part: Part, scope: Scope) -> int:
@@ -115,12 +136,24 @@ class Tx:
         return object_id
 
     def store_object(self, part: Part, object_id: bytes, data: bytes, obj: encode.Obj) -> None:
-        """Store an object that was sealed already."""
-        self.txn.put("objects", part.prefix + object_id, data)
+        """Store an object that was sealed already.
+
+        Raises:
+            NotFound: it cites what is not there; nothing was stored.
+        """
         if isinstance(obj, Memory):
             for cited in obj.cites:
                 if self.txn.get("objects", part.prefix + cited) is None:
                     raise NotFound(f"no observation '{oid.short(cited)}' in this scope")
+        self.txn.put("objects", part.prefix + object_id, data)
+
+    def twin(self, part: Part, own_id: bytes) -> bytes | None:
+        """The ref that a pack brought for what would have this id, had it been made here."""
+        return self.txn.get("sources", _twin_key(part, own_id))
+
+    def add_twin(self, part: Part, own_id: bytes, ref: bytes) -> None:
+        """Let the id that evidence would have here lead to the ref that a pack brought."""
+        self.txn.put_new("sources", _twin_key(part, own_id), ref)
 
     # -- the ref log --------------------------------------------------------------------------
 
@@ -191,9 +224,16 @@ class Tx:
             replaced_by: the ref that takes its place, or None, where it changes.
 
         Raises:
-            HeadMoved: the head is not the expected one.
+            HeadMoved: the head is not the expected one, or the state is not the present one.
+            ScopeRefused: the ref lies outside the actor's grant, or the grant covers no writing.
         """
-        if expected is not None and expected != state.head:
+        grant = self.actor.grant
+        present = self.reader.state(part, ref)
+        if present is None or not (grant.writes or grant.owner):
+            raise ScopeRefused(f"'{grant.principal}' may not write to this scope").audited(
+                op, "scope_refused", part.number, ref
+            )
+        if present != state or expected not in (None, state.head):
             raise HeadMoved(f"the head of '{oid.short(ref)}' has moved").audited(
                 op, "head_moved", part.number, ref
             )
@@ -218,6 +258,7 @@ class Tx:
         if new is not None and new != ref:
             self.txn.put_new("revs", part.prefix + new, ref)
             self.has_revisions = True
+        self._successor(part, state, entry)
         return self._append(part, state, entry)
 
     def adopt(self, part: Part, state: refs.RefState | None, made: refs.Entry) -> refs.Entry:
@@ -232,7 +273,18 @@ class Tx:
         if entry.new is not None and entry.new not in (entry.ref, entry.old):
             self.txn.put_new("revs", part.prefix + entry.new, entry.ref)
             self.has_revisions = True
+        self._successor(part, state, entry)
         return self._append(part, state, entry)
+
+    def _successor(self, part: Part, state: refs.RefState | None, entry: refs.Entry) -> None:
+        """Keep the rows that lead from a ref to those that it replaced."""
+        before = None if state is None else state.replaced_by
+        if before == entry.replaced_by:
+            return
+        if before is not None:
+            self.txn.delete("replaces", part.prefix + before + entry.ref)
+        if entry.replaced_by is not None:
+            self.txn.put("replaces", part.prefix + entry.replaced_by + entry.ref, b"")
 
     def _next_seq(self, part: Part) -> int:
         seq = self._seqs.get(part.number)
@@ -246,8 +298,12 @@ class Tx:
         if self._log_part != part.number:
             self.flush()
             self._log_part = part.number
+        after = refs.encode_state(refs.step(state, entry))
+        if state is not None:
+            self.txn.put("refs", part.prefix + entry.ref, after)
+        elif not self.txn.put_new("refs", part.prefix + entry.ref, after):
+            raise IntegrityError(f"the ref '{oid.short(entry.ref)}' exists already")
         self._log.append((part.prefix + entry.seq.to_bytes(8, "big"), data))
-        self.txn.put("refs", part.prefix + entry.ref, refs.encode_state(refs.step(state, entry)))
         self._row(refs.OPS[entry.op], part.number, entry.ref, "done", entry.seq, oid.digest(data))
         if len(self._log) >= _FLUSH_ROWS:
             self.flush()
@@ -298,10 +354,14 @@ class Tx:
 
     def finish(self) -> None:
         """Write what is buffered, the heads and the clock; the transaction commits after it."""
-        changed = bool(self._rows)
+        changed = self._head.seq != self._begun  # not: rows left to write, flush may have been
         self.flush()
         for number, seq in self._seqs.items():
             self.txn.put("heads", number.to_bytes(4, "big"), seq.to_bytes(8, "big"))
         if changed:
             self.txn.put("meta", b"audit", audit.encode_head(self._head))
             self.txn.put("meta", b"clock", self.now.to_bytes(8, "big", signed=True))
+
+
+def _twin_key(part: Part, own_id: bytes) -> bytes:
+    return part.prefix + oid.keyed(part.key, b"", b"twin", own_id)

@@ -67,16 +67,30 @@ class Lens(msgspec.Struct, frozen=True):
         return state
 
     def truth(self, state: refs.RefState) -> str:
-        """Whether it holds at as_of (or now): "current" or "historical"."""
-        if self.as_of is not None:
-            at = self.as_of
-            ends = state.valid_to is not None and state.valid_to <= at
-            return "current" if state.starts <= at and not ends else "historical"
-        if state.replaced_by is not None or state.flags & refs.CLOSED:
+        """Whether a state holds at as_of (or now): "current" or "historical"."""
+        at = self.now if self.as_of is None else self.as_of
+        if state.valid_to is not None and state.valid_to <= at:
             return "historical"
-        if state.valid_to is not None and state.valid_to <= self.now:
+        if state.replaced_by is not None and state.valid_to is None:
             return "historical"
-        return "current"
+        dated = state.type == refs.MEMORY or self.as_of is not None
+        return "historical" if dated and state.starts > at else "current"
+
+    def held(self, reader: Reader, part: Part, state: refs.RefState) -> refs.RefState | None:
+        """The state with the revision that held at as_of, or None when nothing did yet."""
+        if self.as_of is None or state.starts <= self.as_of:
+            return state
+        ends = state.starts
+        for entry in reader.entries(part, state):
+            if self.known_at is not None and entry.time > self.known_at:
+                continue
+            starts = state.created if entry.valid_from is None else entry.valid_from
+            if starts <= self.as_of:
+                return msgspec.structs.replace(
+                    state, head=entry.new, valid_from=starts, valid_to=ends, replaced_by=None
+                )
+            ends = min(ends, starts)
+        return None
 
     def see(
         self, reader: Reader, part: Part, ref: bytes, revision: bytes
@@ -85,22 +99,49 @@ class Lens(msgspec.Struct, frozen=True):
         state = self.state(reader, part, ref)
         if state is None:
             return None
-        head = revision == state.head
-        truth = self.truth(state) if head else "historical"
+        held = self.held(reader, part, state)
+        if held is not None and revision == held.head:
+            truth = self.truth(held)
+            if truth == "current" and held.type == refs.OBSERVATION:
+                truth = self._by_memories(reader, part, revision)
+            state = held
+        elif self._known_revision(reader, part, state, revision):
+            truth = "historical"
+        else:
+            return None
         if self.view == "now":
             return (state, truth) if truth == "current" else None
-        if self.as_of is not None and state.starts > self.as_of:
-            return None
-        if not head and not self._known_revision(reader, part, state, revision):
-            return None
         if self.view == "history":
             return state, truth
-        if truth == "historical" or state.first != state.last:
-            return state, truth if truth == "historical" else "changed"
-        return None
+        if truth == "historical":
+            return state, truth
+        replaced = state.head != ref or self._replaces(reader, part, ref)
+        return (state, "changed") if replaced else None
+
+    def _by_memories(self, reader: Reader, part: Part, observation: bytes) -> str:
+        """Truth of evidence: historical when all that was derived from it has been replaced."""
+        replaced = False
+        for ref in reader.cited_by(part, observation):
+            state = self.state(reader, part, ref)
+            if state is None or state.replaced_by is None or self.truth(state) == "current":
+                return "current"
+            replaced = True
+        return "historical" if replaced else "current"
+
+    def _replaces(self, reader: Reader, part: Part, ref: bytes) -> bool:
+        """True when some other ref names this one as its successor."""
+        return next(reader.txn.scan_prefix("replaces", part.prefix + ref), None) is not None
 
     def _known_revision(
         self, reader: Reader, part: Part, state: refs.RefState, revision: bytes
     ) -> bool:
-        """True when a revision was the head at some time up to known_at."""
-        return any(entry.new == revision for entry in reader.entries(part, state))
+        """True when a revision was the head at some time that this lens may look at."""
+        if state.first == state.last:
+            return False
+        for entry in reader.entries(part, state):
+            if self.known_at is not None and entry.time > self.known_at:
+                continue
+            if entry.new == revision:
+                starts = state.created if entry.valid_from is None else entry.valid_from
+                return self.as_of is None or starts <= self.as_of
+        return False

@@ -16,13 +16,15 @@ from pathlib import Path
 import pytest
 
 from remem.cli import settings, table
+from remem.cli.commands.help_ import read_mdoc
 
 ROOT = Path(__file__).resolve().parent.parent
 MAN = ROOT / "man"
 PAGES = sorted(MAN.glob("man?/*.?"))
 MACROS = frozenset("Ar Cm Ev Fl Li No Ns Op Pa Pq Ql Va Xr".split())
+READABLE = MACROS | frozenset("Bd Bl Dd Dt Ed El Em It Nd Nm Os Pp Sh Ss Sx".split())
 PUNCTUATION = frozenset("| , . ; : ( ) [ ]".split())
-HOME = "/home/ann"  # stands for the reader's home folder in the examples
+HOME = "/home/you"  # stands for the reader's home folder in the examples
 
 commands = pytest.mark.parametrize("command", table.COMMANDS, ids=lambda c: c.name)
 
@@ -254,6 +256,16 @@ def test_every_setting_is_documented_with_its_default() -> None:
         assert set(setting.choices) <= words, key
 
 
+def test_every_setting_has_an_effect() -> None:
+    """A documented setting that nothing reads would be a promise that is not kept."""
+    program = "".join(
+        path.read_text() for path in (ROOT / "cli").rglob("*.py") if path.name != "settings.py"
+    )
+    options = {"as" if opt.name == "principal_name" else opt.name for opt in table.GLOBALS}
+    unread = [key for key in settings.BY_KEY if key not in options and f'"{key}"' not in program]
+    assert unread == []
+
+
 def test_the_sample_of_settings_is_one(tmp_path: Path) -> None:
     blocks = literal_blocks(read("remem-config.5").sections["EXAMPLES"])
     assert blocks
@@ -299,6 +311,22 @@ def test_a_page_is_plain_and_refers_to_pages_that_exist(path: Path) -> None:
     assert (name, section) not in set(re.findall(r"^\.Xr (\S+) (\d)", text, re.MULTILINE)) - {
         ("remem", section)
     }
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_page_can_be_read_without_man(path: Path) -> None:
+    """``remem help`` must do without mandoc: its own reader knows few macros."""
+    text = path.read_text()
+    if path.name not in ("remem-store.5", "remem-pack.5"):  # tables there need a typesetter
+        assert set(re.findall(r"^\.([A-Za-z]+)", text, re.MULTILINE)) <= READABLE
+        assert "\\(" not in text  # named characters would be left out
+    plain = "\n".join(read_mdoc(text))
+    for title, lines in Page(text).sections.items():
+        assert re.search(rf"^{re.escape(title)}$", plain, re.MULTILINE)
+        for words, _ in Page(text).items(lines, "Fl"):
+            for flag, argument in flags(words):
+                assert f"{flag} {argument}".rstrip() in plain
+    assert not re.search(r"^\s*\.[A-Z][a-z]\b", plain, re.MULTILINE)
 
 
 def test_see_also_is_sorted() -> None:
@@ -357,7 +385,14 @@ def run_examples(given: list[str], home: Path, path: str) -> list[list[str]]:
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=home,
-        env={**os.environ, "HOME": str(home), "PATH": path, "TZ": "UTC", "LC_ALL": "C.UTF-8"},
+        env={
+            **os.environ,
+            "HOME": str(home),
+            "PATH": path,
+            "TZ": "UTC",
+            "LC_ALL": "C.UTF-8",
+            "REMEM_EMBEDDER": "none",
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
@@ -441,9 +476,9 @@ def test_examples_print_what_the_page_says(path: Path, shell_path: str, tmp_path
 @pytest.mark.skipif(find_spec("hatchling") is None, reason="hatchling is not installed")
 @pytest.mark.skipif(find_spec("pip") is None, reason="pip is not installed")
 def test_a_wheel_installs_the_pages(tmp_path: Path) -> None:
+    options = "--quiet --no-deps --no-build-isolation --no-index --disable-pip-version-check"
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-        + ["--no-index", "--disable-pip-version-check", "--wheel-dir", str(tmp_path), str(ROOT)],
+        [sys.executable, "-m", "pip", "wheel", *options.split(), "-w", str(tmp_path), str(ROOT)],
         capture_output=True,
         text=True,
         check=False,

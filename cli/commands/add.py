@@ -11,6 +11,8 @@ from remem.objects.errors import Blocked, UsageError
 from remem.objects.model import Incoming
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remem.objects.tx import Tx
 
 
@@ -26,6 +28,7 @@ def run(
     source_id: str | None,
     tool: str | None,
     kind: str | None,
+    corrects: str | None,
     lines: bool,
     jsonl: bool,
     file: str | None,
@@ -38,7 +41,7 @@ def run(
 
         marks = {"role": role, "speaker": speaker, "origin": origin, "tool": tool, "kind": kind}
         given = {name: value for name, value in marks.items() if value}
-        if at or source or source_id or (jsonl and given):
+        if at or source or source_id or corrects or (jsonl and given):
             raise UsageError("with --lines and --jsonl each line speaks for itself")
         return take_in(context, "jsonl" if jsonl else "lines", ["-"], marks=given)
     limit_b = context.settings.number("admission.max_mib") * MIB
@@ -61,13 +64,46 @@ def run(
 
         record.asserted, record.offset = when(context, at)
     actor = context.actor()
-
-    def change(tx: Tx) -> Admitted:
-        return admit(tx, record, limit_b=limit_b)
-
+    change = _plain(record, limit_b)
+    if corrects is not None:
+        change = _correcting(context, record, limit_b, corrects)
     result = context.store(create=True).write(actor, change)
     _say(context, result)
     return Blocked.exit_code if result.status == "blocked" else 0
+
+
+def _plain(record: Incoming, limit_b: int) -> Callable[[Tx], Admitted]:
+    return lambda tx: admit(tx, record, limit_b=limit_b)
+
+
+def _correcting(
+    context: Context, record: Incoming, limit_b: int, corrects: str
+) -> Callable[[Tx], Admitted]:
+    """Take the text in and let it replace what it corrects, in one transaction."""
+    from remem.cli import names
+    from remem.objects import correct
+    from remem.objects.errors import ScopeRefused
+
+    context.store()
+    with names.snapshot(context, all_collections=True) as reader:
+        found = names.resolve(context, reader, corrects)
+
+    def change(tx: Tx) -> Admitted:
+        admitted = admit(tx, record, limit_b=limit_b, corrects=found.ref)
+        if admitted.status == "blocked":
+            return admitted
+        if tx.part(tx.actor.scope).number != found.part.number:
+            raise ScopeRefused(
+                "what it corrects lies in another scope",
+                hint=f"add it there: --collection '{found.part.collection}'",
+            )
+        state = correct.fresh(tx, found)
+        if state.replaced_by != admitted.ref:
+            at = tx.now if record.asserted is None else record.asserted
+            correct.supersede(tx, found, admitted.ref, at)
+        return admitted
+
+    return change
 
 
 def _raw(text: list[str], file: str | None, limit_b: int) -> bytes | None:

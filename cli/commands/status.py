@@ -274,4 +274,4 @@ def _by_status(counts: dict[str, int]) -> str:
 def _behind(lag: object) -> str:
     if not isinstance(lag, int):
         return UNKNOWN
-    return "up to date" if lag == 0 else f"{lag:,} log entries behind"
+    return "up to date" if lag == 0 else f"behind by {lag:,} log entries"

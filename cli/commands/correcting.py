@@ -1,0 +1,219 @@
+"""remem revise, rollback, close, reopen, undo: corrections, each a new entry of the log."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from remem.cli import describe, names, times
+from remem.cli.context import MIB, Context
+from remem.objects import correct, oid, refs
+from remem.objects.admit import decode_text
+from remem.objects.errors import HeadMoved, NotFound, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remem.objects.reader import Found
+    from remem.objects.tx import Tx
+
+
+def revise(
+    context: Context,
+    *,
+    id: str,
+    text: list[str],
+    at: str | None,
+    if_head: str | None,
+    reason: str | None,
+) -> int:
+    """Give a ref a new text."""
+    limit_b = context.settings.number("admission.max_mib") * MIB
+    if text == ["-"]:
+        new = decode_text(sys.stdin.buffer.read(limit_b + 1), "standard input")
+    else:
+        new = " ".join(text)
+    since = None if at is None else times.when(context, at)[0]
+
+    def change(tx: Tx, found: Found, expected: bytes | None) -> bytes:
+        return correct.revise(
+            tx,
+            found,
+            new,
+            expected=expected,
+            since=since,
+            reason=code(reason),
+            limit_b=limit_b,
+        )
+
+    return _change(context, id, if_head, change)
+
+
+def rollback(
+    context: Context,
+    *,
+    id: str,
+    to: str | None,
+    if_head: str | None,
+    reason: str | None,
+) -> int:
+    """Make an earlier revision the head again."""
+    context.store()  # opened for writing before the snapshot
+    wanted: bytes | None = None
+    if to is not None:
+        with names.snapshot(context) as reader:
+            found = names.resolve(context, reader, id)
+            wanted = _revision(found, [e.new for e in reader.entries(found.part, found.state)], to)
+
+    def change(tx: Tx, found: Found, expected: bytes | None) -> bytes:
+        return correct.rollback(tx, found, wanted, expected=expected, reason=code(reason))
+
+    return _change(context, id, if_head, change)
+
+
+def close(
+    context: Context,
+    *,
+    id: str,
+    at: str | None,
+    if_head: str | None,
+    reason: str | None,
+) -> int:
+    """End the validity of a ref."""
+    end = None if at is None else times.when(context, at)[0]
+
+    def change(tx: Tx, found: Found, expected: bytes | None) -> None:
+        correct.close(
+            tx, found, tx.now if end is None else end, reason=code(reason), expected=expected
+        )
+
+    return _change(context, id, if_head, change)
+
+
+def reopen(
+    context: Context,
+    *,
+    id: str,
+    if_head: str | None,
+    reason: str | None,
+) -> int:
+    """Take back a close."""
+
+    def change(tx: Tx, found: Found, expected: bytes | None) -> None:
+        correct.reopen(tx, found, reason=code(reason), expected=expected)
+
+    return _change(context, id, if_head, change)
+
+
+def undo(context: Context, *, seq: int | None, dry_run: bool) -> int:
+    """Reverse the last operation of this principal, or the one that an entry belongs to."""
+    store = context.store()
+    actor = context.actor()
+    principal = actor.grant.principal
+    with names.snapshot(context) as reader:
+        part = next((p for p in reader.parts), None)
+        if part is None:
+            raise NotFound("there is nothing to undo here")
+        if seq is None:
+            seq = next(
+                (
+                    e.seq
+                    for e in reader.log(part, reverse=True)
+                    if e.principal == principal and e.reason != "undo"
+                ),
+                None,
+            )
+            if seq is None:
+                raise NotFound(f"'{principal}' has done nothing here that could be undone")
+        entry = reader.entry(part, seq) if 0 < seq <= reader.last_seq(part) else None
+        if entry is None or not reader.sees_lane(part, entry.lane):
+            raise NotFound(f"the log has no entry {seq}")
+        if entry.principal != principal:
+            raise NotFound(f"entry {seq} is not an operation of '{principal}'")
+    place, number = part, seq
+
+    def change(tx: Tx) -> list[refs.Entry]:
+        made = correct.undo(tx, place, number)
+        if dry_run:
+            raise _Trial(made)
+        return made
+
+    try:
+        made = store.write(actor, change)
+    except _Trial as trial:
+        made = trial.made
+    with names.snapshot(context) as reader:
+        if context.json:
+            context.emit([describe.entry(reader, place, e) for e in made])
+        else:
+            would = "would " if dry_run else ""
+            for e in made:
+                context.out(f"{would}{refs.OPS[e.op]} {oid.short(e.ref)}")
+    return 0
+
+
+class _Trial(Exception):
+    """Carries the entries out of a transaction that must not be kept."""
+
+    def __init__(self, made: list[refs.Entry]) -> None:
+        super().__init__()
+        self.made = made
+
+
+def code(reason: str | None) -> str:
+    """A reason code: a short word, never text of the memory.
+
+    Raises:
+        UsageError: it is not one.
+    """
+    if reason is None:
+        return ""
+    word = reason.strip()
+    plain = word.replace("-", "").replace("_", "").replace(".", "")
+    if not word or len(word) > 40 or not plain.isalnum() or not word.isascii():
+        raise UsageError(
+            f"'{reason[:60]}' is no reason code",
+            hint="one word of at most 40 letters, digits, '-' or '_'",
+        )
+    return word
+
+
+def _change(
+    context: Context,
+    name: str,
+    if_head: str | None,
+    change: Callable[[Tx, Found, bytes | None], object],
+) -> int:
+    """Resolve the ref, run the change, print the ref as it is now."""
+    store = context.store()
+    with names.snapshot(context) as reader:
+        found = names.resolve(context, reader, name)
+        expected = None
+        if if_head is not None:
+            head = found.state.head
+            if head is None or not head.hex().startswith(if_head.lower()):
+                raise HeadMoved(f"the head of '{oid.short(found.ref)}' is not '{if_head[:64]}'")
+            expected = head
+    store.write(context.actor(), lambda tx: change(tx, found, expected))
+    with names.snapshot(context) as reader:
+        state = reader.state(found.part, found.ref)
+        assert state is not None
+        if context.json:
+            context.emit(describe.entry(reader, found.part, reader.entry(found.part, state.last)))
+        else:
+            context.out(oid.short(state.head or found.ref))
+    return 0
+
+
+def _revision(found: Found, heads: list[bytes | None], to: str) -> bytes:
+    """The revision that --to names: an id, a prefix, or a number counted from 1."""
+    ordered = [h for h in reversed(heads) if h is not None]
+    ordered = list(dict.fromkeys(ordered))
+    if to.isdigit() and len(to) < oid.MIN_PREFIX:
+        if not 1 <= int(to) <= len(ordered):
+            raise NotFound(f"'{oid.short(found.ref)}' has {len(ordered)} revisions")
+        return ordered[int(to) - 1]
+    fits = [h for h in ordered if h.hex().startswith(to.lower())]
+    if len(fits) != 1:
+        raise NotFound(f"'{to[:64]}' is no revision of '{oid.short(found.ref)}'")
+    return fits[0]

@@ -1,0 +1,59 @@
+"""remem init: make a store, and say where it is."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from remem.cli.plain import one_line
+from remem.objects import format as fmt
+from remem.objects.errors import UsageError
+
+if TYPE_CHECKING:
+    from remem.cli.context import Context
+
+HERE = ".remem"
+IGNORE_FILE = ".gitignore"
+IGNORE_ALL = "*\n"
+
+
+def run(context: Context, *, here: bool) -> int:
+    """Make the store, or say that it is there already."""
+    from remem.cli.context import MIB
+    from remem.objects.store import Store
+
+    root = context.root
+    if here:
+        if context.settings.origin("store")[1] == "option":
+            raise UsageError("give either --store or --here, not both")
+        root = os.path.join(context.folder, HERE)
+    existed = os.path.exists(os.path.join(root, fmt.FORMAT_FILE))
+    map_mib = context.settings.number("store.map_mib")
+    store = Store.create(
+        root,
+        map_b=map_mib * MIB if map_mib else None,
+        max_map_b=context.settings.number("store.max_map_gib") << 30,
+        allow_network=context.settings.flag("store.allow_network_fs"),
+    )
+    try:
+        store.env().info()  # a store that is there must also open
+    finally:
+        store.close()
+    if here:
+        _keep_out_of_git(root)
+        if os.path.realpath(context.root) != os.path.realpath(root):
+            origin = context.settings.origin("store")[1]
+            context.note(f"commands here use '{context.root}' instead, as {origin} says")
+    if context.json:
+        context.emit({"store": root, "created": not existed, "format": fmt.FORMAT_VERSION})
+    else:
+        said = "the store is there already" if existed else "made the store"
+        context.out(f"{said}: {one_line(root)}")
+    return 0
+
+
+def _keep_out_of_git(root: str) -> None:
+    """Let git see nothing of the folder, without touching the repository's own files."""
+    path = os.path.join(root, IGNORE_FILE)
+    if not os.path.exists(path):
+        fmt.write_file(path, IGNORE_ALL)

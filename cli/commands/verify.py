@@ -1,0 +1,103 @@
+"""remem verify: compute again whatever can be computed again, and name all that does not match.
+
+The store is opened for reading only.  All scopes are checked and nothing of their content is
+printed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remem.cli.plain import one_line
+from remem.cli.reading import Meter
+from remem.objects.errors import IntegrityError, ScopeRefused, UsageError
+from remem.objects.findings import Problem, Report
+
+if TYPE_CHECKING:
+    from remem.cli.context import Context
+    from remem.cli.describe import Json
+    from remem.objects.store import Store
+
+SHOWN_PROBLEMS = 50  # problems that people see; --json names all
+
+
+def run(context: Context, *, fast: bool, objects: bool, index: bool) -> int:
+    """Check, print the report, and end with 4 when something does not match."""
+    if fast + objects + index > 1:
+        raise UsageError("give one of --fast, --objects and --index")
+    grant = context.grant()
+    if not grant.owner:
+        raise ScopeRefused(f"'{grant.principal}' may not verify the store")
+    store = context.store(readonly=True)
+    meter = Meter(context)
+    try:
+        report = _indexes(store) if index else _canonical(store, meter, fast, objects)
+    finally:
+        meter.clear()
+    if context.json:
+        context.emit(_value(report, canonical=not index))
+    else:
+        _say(context, report, canonical=not index)
+    return 0 if report.ok else IntegrityError.exit_code
+
+
+def _canonical(store: Store, meter: Meter, fast: bool, objects: bool) -> Report:
+    """Chain, refs, objects and, unless one of them was asked for alone, the indexes."""
+    from remem.objects.fsck import verify
+
+    if fast or objects:
+        return verify(store, fast=fast, progress=meter)
+    from remem.index.check import check
+
+    return verify(store, progress=meter, index_check=lambda _: check(store))
+
+
+def _indexes(store: Store) -> Report:
+    from remem.index.check import check
+
+    answer = dict(check(store))
+    report = Report()
+    listed = answer.pop("problems", [])
+    assert isinstance(listed, list)
+    for item in listed:
+        if isinstance(item, dict):
+            report.problems.append(Problem(str(item["where"]), str(item["what"])))
+        else:
+            report.problems.append(Problem("index", str(item)))
+    report.index = answer
+    report.ok = not report.problems
+    return report
+
+
+def _value(report: Report, *, canonical: bool) -> Json:
+    """The report as JSON; what was not looked at is null."""
+    value: Json = msgspec.to_builtins(report)
+    if not canonical:
+        value |= {"audit": None, "objects": None, "refs": None, "tombstones": None}
+    elif report.fast:
+        value |= {"objects": None, "refs": None, "tombstones": None}
+    if not report.index:
+        value["index"] = None
+    return value
+
+
+def _say(context: Context, report: Report, *, canonical: bool) -> None:
+    if canonical:
+        context.out(f"audit    {report.audit.rows:,} rows, head {report.audit.head[:10] or 'none'}")
+        if not report.fast:
+            refs = report.refs
+            context.out(f"objects  {report.objects.checked:,} checked")
+            context.out(f"refs     {refs.checked:,} folded from {refs.entries:,} entries")
+            context.out(f"erased   {report.tombstones.count:,}")
+    if report.index:
+        context.out(f"index    {'sound' if report.index.get('ok') else 'not sound'}")
+    for warning in report.warnings:
+        context.note(f"{warning.where}: {warning.what}")
+    for problem in report.problems[:SHOWN_PROBLEMS]:
+        context.out(f"bad      {one_line(problem.where)}: {one_line(problem.what)}")
+    rest = len(report.problems) - SHOWN_PROBLEMS
+    if rest > 0:
+        context.out(f"         and {rest:,} more; --json names all")
+    context.out("ok" if report.ok else f"{len(report.problems):,} problems")

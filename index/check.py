@@ -1,0 +1,155 @@
+"""Comparing the projections with the truth, for ``remem verify``.
+
+Every document of the inverted index must be a revision that may be found, and every such revision
+up to the projected entry must have its document; then the index is checked within itself, and each
+vector index byte for byte.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from remem.index import lexcheck, lexical, project
+from remem.index.errors import IndexDamaged
+from remem.objects.errors import RememError
+from remem.objects.scope import maintenance_grant
+
+if TYPE_CHECKING:
+    from remem.index.dense import Dense
+    from remem.objects.kv import Txn
+    from remem.objects.reader import Part, Reader
+    from remem.objects.store import Store
+
+MAX_NAMED = 100  # problems that are named for each partition
+
+
+def check(store: Store, dense: Dense | None = None) -> dict[str, object]:
+    """Check every projection.
+
+    Args:
+        store: an open store.
+        dense: the dense side whose vectors are checked too, or None.
+
+    Returns:
+        {"ok", "lexical", "partitions": [...], "vectors", "problems": [{"where", "what"}]}.  An
+        index that is absent or behind is no problem: it is a projection.
+    """
+    problems: list[dict[str, str]] = []
+    partitions: list[dict[str, object]] = []
+    state = "present"
+    try:
+        env = project.open_lexical(store, write=False)
+        if env is None:
+            state = "absent"
+        else:
+            with store.read(maintenance_grant()) as reader, env.read() as txn:
+                if project.current_stamp(txn):
+                    for part in reader.parts:
+                        partitions.append(_part(reader, txn, part, problems))
+                    _strangers(reader, txn, problems)
+                else:
+                    state = "of another version"
+    except RememError as error:
+        state = "damaged"
+        problems.append({"where": "index/terms", "what": str(error)})
+    vectors = _vectors(store, dense, problems)
+    return {
+        "ok": not problems,
+        "lexical": state,
+        "partitions": partitions,
+        "vectors": vectors,
+        "problems": problems,
+    }
+
+
+def _part(
+    reader: Reader, txn: Txn, part: Part, problems: list[dict[str, str]]
+) -> dict[str, object]:
+    where = f"index/terms part {part.number}"
+    at = project.cursor(txn, part.number)
+    last = reader.last_seq(part)
+    found: list[str] = []
+    if at > last:
+        found.append(f"it has projected entry {at}, the log ends at {last}")
+    expected = 0
+    for ref, state in reader.states(part):
+        if state.first > at:
+            continue
+        for object_id, (seq, _) in project.documents_of(reader, part, ref):
+            if seq > at:
+                continue
+            expected += 1
+            if lexical.docno_of(txn, part.number, ref, object_id) is None:
+                _note(found, f"'{object_id.hex()[:10]}' has no document")
+    documents, _ = lexical.stats(txn, part.number)
+    if documents != expected and state_is_settled(reader, part, at):
+        _note(found, f"it has {documents} documents, {expected} may be found")
+    for finding in lexcheck.check(txn, part.number):
+        _note(found, finding)
+    problems += [{"where": where, "what": what} for what in found]
+    return {"part": part.number, "documents": documents, "projected": at, "entries": last}
+
+
+def state_is_settled(reader: Reader, part: Part, at: int) -> bool:
+    """Whether no entry waits to be projected (what waits may take documents away)."""
+    return reader.last_seq(part) == at
+
+
+def _note(found: list[str], what: str) -> None:
+    if len(found) < MAX_NAMED:
+        found.append(what)
+
+
+def _strangers(reader: Reader, txn: Txn, problems: list[dict[str, str]]) -> None:
+    """Partitions in the index that the store does not have."""
+    own = {part.number for part in reader.parts}
+    for number in lexical.parts(txn):
+        if number not in own:
+            problems.append(
+                {"where": f"index/terms part {number}", "what": "the store has no such scope"}
+            )
+
+
+def _vectors(store: Store, dense: Dense | None, problems: list[dict[str, str]]) -> object:
+    """Vectors by partition, or why they were not looked at."""
+    from remem.index.dense import vector_folder
+
+    with store.read(maintenance_grant()) as reader:
+        parts = [p for p in reader.parts if os.path.isdir(vector_folder(store, p.number))]
+        if not parts:
+            return "absent"
+        if dense is None:
+            return "not checked: no embedder"
+        counts: dict[str, int] = {}
+        for part in parts:
+            where = f"index/vectors-{part.number}"
+            try:
+                index = dense.index(store, part)
+                found = index.verify()
+                numbers = index.ids().tolist()
+            except IndexDamaged as error:
+                problems.append({"where": where, "what": str(error)})
+                continue
+            except RememError as error:
+                counts[where] = 0
+                problems.append({"where": where, "what": str(error)})
+                continue
+            counts[where] = len(numbers)
+            for number in numbers:
+                what = _homeless(reader, part, number)
+                if what:
+                    found.append(what)
+            problems += [{"where": where, "what": what} for what in found[:MAX_NAMED]]
+        return counts
+
+
+def _homeless(reader: Reader, part: Part, seq: int) -> str:
+    """Why a vector should not be there, or an empty string."""
+    try:
+        entry = reader.entry(part, seq)
+    except RememError:
+        return f"vector {seq} belongs to no entry of the log"
+    if entry.new is None or reader.object_bytes(part, entry.new) is None:
+        return f"vector {seq} belongs to an object that is gone"
+    return ""

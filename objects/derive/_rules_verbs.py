@@ -1,0 +1,307 @@
+"""Statements with a verb of a closed table: "I live in", "Anna no longer works at", "I used to".
+
+Each verb has its tenses from one table, so that what holds, what has ended and what is past are
+told apart in the same way for all of them.  A plain past ("I worked at") is read only with dates
+that say when it ended, a perfect ("I've lived in") only when it says that it goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from remem.objects.derive import _rules_objects as objects
+from remem.objects.derive._rules_phrase import (
+    ADVERBS,
+    CONFIDENCE,
+    CONFIDENCE_OTHER,
+    ME,
+    OTHER,
+    SINGLE_VALUED,
+    Part,
+    Sentence,
+    Subject,
+    adjunct,
+    other,
+    place,
+)
+from remem.objects.derive._rules_words import OCCUPATIONS
+from remem.objects.derive._rules_text import is_left_standing, is_open
+from remem.objects.derive.claim import Claim
+
+Reader = Callable[[Sentence, int], list[Part]]
+
+_BE = r"(?:'?m| am|'re| are)"
+_ENDED = re.compile(r",? (?:any ?more|any longer|these days|now)\b")
+_GOES_ON = re.compile(r",? (?:since|for|all my life|my whole life|my entire life)\b")
+
+
+class Verb:
+    """One row of the table.
+
+    Attributes:
+        predicate: of the claims.
+        kind: of the claims.
+        read: finds the objects.
+        keys: words of which a sentence must have one.
+        by_name: of somebody with one name only it is not believed ("Lunch is from Subway").
+    """
+
+    __slots__ = ("by_name", "forms", "keys", "kind", "mine", "predicate", "read", "theirs")
+
+    def __init__(
+        self,
+        predicate: str,
+        read: Reader,
+        *,
+        base: str = "",
+        third: str = "",
+        past: str = "",
+        being: str = "",
+        kind: str = "fact",
+        keys: frozenset[str] = frozenset(),
+        by_name: bool = True,
+    ) -> None:
+        """Compile the row; the forms are alternatives joined by bars, the first one is written."""
+        self.predicate = predicate
+        self.read = read
+        self.kind = kind
+        self.by_name = by_name
+        shown = being.split("|", 1)[0]
+        self.forms = {
+            "base": base.split("|", 1)[0] or f"be {shown}",
+            "third": third.split("|", 1)[0] or f"is {shown}",
+            "past": past.split("|", 1)[0] or f"was {shown}",
+        }
+        every = "|".join(filter(None, (base, third, past, being)))
+        self.keys = keys or frozenset(form.split(" ", 1)[0] for form in every.split("|"))
+        self.mine = _mine(base, past, being)
+        self.theirs = _theirs(base, third, past, being)
+
+
+def verb_claims(s: Sentence, verb: Verb) -> Iterator[Claim]:
+    """Derive the claims that a verb makes in a sentence."""
+    for found in verb.mine.finditer(s.said):
+        if is_open(s.said, found.start()):
+            yield from _claims(s, verb, found, Subject(s.me, first=True))
+    for found in verb.theirs.finditer(s.said):
+        who = other(s, found)
+        if who is None or (not verb.by_name and found["name"] and " " not in who.name):
+            continue
+        if is_open(s.said, found.start()):
+            yield from _claims(s, verb, found, who)
+
+
+def _claims(s: Sentence, verb: Verb, found: re.Match[str], who: Subject) -> Iterator[Claim]:
+    parts = verb.read(s, found.end())
+    if not parts:
+        return
+    tense = found.lastgroup
+    valid_from, valid_to, after, how = adjunct(s, parts[-1].after)
+    if how in ("in", "on", "back in") and tense != "used":
+        valid_from, after = None, parts[-1].after  # of a state, not its beginning
+    ends, single = False, verb.predicate in SINGLE_VALUED and not who.many
+    if tense == "denied":
+        stop = _ENDED.match(s.said, after)
+        if stop is None:
+            return
+        after, tense = stop.end(), "ended"
+    elif tense == "perfect" and not (how == "since" or _GOES_ON.match(s.said, after)):
+        if " always" not in found["perfect"]:
+            return
+    if tense in ("now", "perfect"):
+        form = verb.forms["third"]
+    elif tense == "ended":
+        form = f"no longer {verb.forms['third']}"
+        ends, valid_from, valid_to = True, None, valid_from
+    elif tense == "used":
+        form = f"used to {verb.forms['base']}"
+        valid_to = s.asserted if valid_to is None else valid_to
+        valid_from = None if how not in ("from", "since") else valid_from
+        ends, single = valid_to is None, False
+    else:
+        if valid_to is None:
+            return
+        form, single = verb.forms["past"], False
+    if not is_left_standing(s.said, after):
+        return
+    if tense in ("now", "perfect") and valid_from is not None and _is_ahead(s, valid_from):
+        return
+    for part in parts:
+        value = s.cut(part.start, part.end)
+        if "\n" in value:
+            continue
+        yield s.claim(
+            verb.predicate,
+            who.name,
+            value,
+            f"{who.name} {form} {value}",
+            found.start(),
+            after,
+            kind=verb.kind,
+            single=single,
+            ends=ends,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            confidence=CONFIDENCE if who.first else CONFIDENCE_OTHER,
+        )
+
+
+def _is_ahead(s: Sentence, instant: int) -> bool:
+    return s.asserted is not None and instant > s.asserted
+
+
+def _either(*forms: str) -> str:
+    return "(?:" + "|".join(form for form in forms if form) + ")"
+
+
+def _mine(base: str, past: str, being: str) -> re.Pattern[str]:
+    """Compile the forms of the first person."""
+    a = ADVERBS
+    now = _either(
+        base and rf"{a} (?:{base})",
+        being and rf"{_BE}{a} (?:{being})",
+        being and rf"(?:'ve| have){a} been{a} (?:{being})",
+    )
+    ended = _either(base and rf" no longer (?:{base})", being and rf"{_BE} no longer (?:{being})")
+    denied = _either(
+        base and rf" (?:don't|do not|dont)(?: really)? (?:{base})",
+        being and rf"{_BE} not (?:{being})",
+    )
+    used = rf"{a} used to{a} " + _either(base, being and f"be (?:{being})")
+    perfect = rf"(?:'ve| have){a} (?:{past})" if past else r"(?!)"
+    plain = rf"{a} (?:{past})" if past else r"(?!)"
+    return re.compile(
+        rf"{ME}(?:(?P<ended>{ended})|(?P<used>{used})"
+        rf"|(?P<denied>{denied})|(?P<now>{now})|(?P<perfect>{perfect})|(?P<past>{plain})) "
+    )
+
+
+def _theirs(base: str, third: str, past: str, being: str) -> re.Pattern[str]:
+    """Compile the forms of the third person."""
+    a = ADVERBS
+    now = _either(third and rf"{a} (?:{third})", being and rf"(?:'s| is){a} (?:{being})")
+    ended = _either(
+        third and rf" no longer (?:{third})", being and rf"(?:'s| is) no longer (?:{being})"
+    )
+    denied = _either(
+        base and rf" (?:doesn't|does not)(?: really)? (?:{base})",
+        being and rf"(?:'s not| isn't| is not) (?:{being})",
+    )
+    used = r" used to " + _either(base, being and f"be (?:{being})")
+    perfect = rf"(?:'s| has){a} (?:{past})" if past else r"(?!)"
+    plain = rf" (?:{past})" if past else r"(?!)"
+    return re.compile(
+        rf"{OTHER}(?:(?P<ended>{ended})|(?P<used>{used})|(?P<denied>{denied})|(?P<now>{now})"
+        rf"|(?P<perfect>{perfect})|(?P<past>{plain})) "
+    )
+
+
+def _place(s: Sentence, at: int) -> list[Part]:
+    found = place(s, at)
+    return [found] if found else []
+
+
+_FANS = (
+    r"(?:an? )(?:(?:big|huge|massive|great|total|lifelong|avid|major) )?fan of|into|passionate about|obsessed with|keen on|fond of|hooked on|crazy about"
+)
+
+_LIKE_KEYS = (
+    "like likes liked love loves loved enjoy enjoys enjoyed adore adores adored fan into passionate"
+    " obsessed keen fond hooked crazy"
+)
+
+VERBS = (
+    Verb(
+        "lives_in",
+        _place,
+        base="live in|reside in",
+        third="lives in|resides in",
+        past="lived in|resided in",
+        being="living in|based in|based out of|settled in",
+    ),
+    Verb(
+        "works_at",
+        objects.organisation,
+        base="work at|work for",
+        third="works at|works for",
+        past="worked at|worked for",
+        being="working at|working for|employed at|employed by",
+    ),
+    Verb(
+        "works_as",
+        objects.role,
+        base="work as",
+        third="works as",
+        past="worked as",
+        being="working as|employed as",
+    ),
+    Verb("is_a", objects.occupation, being="a|an", keys=OCCUPATIONS),
+    Verb(
+        "studies_at",
+        objects.organisation,
+        base="study at|go to school at|go to college at|go to uni at",
+        third="studies at",
+        past="studied at",
+        being="studying at|enrolled at|enrolled in",
+    ),
+    Verb(
+        "studies",
+        objects.studied,
+        base="study|major in",
+        third="studies|majors in",
+        past="studied|majored in",
+        being="studying|majoring in",
+    ),
+    Verb(
+        "speaks",
+        objects.languages,
+        base="speak|can speak",
+        third="speaks|can speak",
+        past="spoke",
+        being="fluent in|a native speaker of",
+    ),
+    Verb("learning", objects.learnt, being="learning|learning how to play|learning to play"),
+    Verb("is_from", objects.origin, being="from|originally from", by_name=False),
+    Verb("married_to", objects.person, being="married to"),
+    Verb("allergic_to", objects.several, being="allergic to|severely allergic to|deathly allergic to"),
+    Verb(
+        "prefers",
+        objects.preferred,
+        base="prefer",
+        third="prefers",
+        past="preferred",
+        kind="preference",
+    ),
+    Verb(
+        "likes",
+        objects.taste,
+        base="like|love|enjoy|adore",
+        third="likes|loves|enjoys|adores",
+        past="liked|loved|enjoyed|adored",
+        being=_FANS,
+        kind="preference",
+        keys=frozenset(_LIKE_KEYS.split()),
+    ),
+    Verb(
+        "dislikes",
+        objects.taste,
+        base="dislike|hate|can't stand|cannot stand|despise|detest",
+        third="dislikes|hates|can't stand|despises|detests",
+        past="disliked|hated|despised",
+        kind="preference",
+    ),
+    Verb("plays", objects.instruments, base="play", third="plays", past="played", being="playing"),
+    Verb("uses", objects.tool, base="use", third="uses", past="used", being="using"),
+    Verb("owns", objects.owned, base="own", third="owns", past="owned"),
+    Verb("drives", objects.owned, base="drive", third="drives", past="drove"),
+    Verb("collects", objects.plural, base="collect", third="collects", past="collected"),
+    Verb(
+        "volunteers_at",
+        objects.organisation,
+        base="volunteer at|volunteer with|volunteer for",
+        third="volunteers at|volunteers with|volunteers for",
+        past="volunteered at|volunteered with|volunteered for",
+        being="volunteering at|volunteering with|volunteering for",
+    ),
+)

@@ -1,0 +1,142 @@
+"""Writing memories: the object, its ref, and the rows that lead from evidence to memory.
+
+A memory cites at least one observation of its own partition.  ``cites`` holds one row for each
+(observation, ref of the memory) of the present head, so that a change of the evidence finds what
+hangs on it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remem.objects import encode, refs, tombs
+from remem.objects.errors import BadInput, Blocked, NotFound
+from remem.objects.model import MEMORY_KINDS, Memory
+
+if TYPE_CHECKING:
+    from remem.objects.reader import Part
+    from remem.objects.tx import Tx
+
+
+def check(memory: Memory) -> None:
+    """Raise unless a memory may be stored.
+
+    Raises:
+        BadInput: unknown kind, no citation, empty text, or an interval that ends before it begins.
+    """
+    if memory.kind not in MEMORY_KINDS:
+        raise BadInput(f"'{memory.kind}' is no kind", hint="one of " + ", ".join(MEMORY_KINDS))
+    if not memory.cites:
+        raise BadInput("a memory must cite at least one observation")
+    if not memory.text.strip():
+        raise BadInput("the text is empty")
+    start, end = memory.valid_from, memory.valid_to
+    if start is not None and end is not None and end <= start:
+        raise BadInput("the end is not after the beginning")
+
+
+def create(
+    tx: Tx,
+    part: Part,
+    memory: Memory,
+    *,
+    status: str,
+    valid_from: int | None,
+    valid_to: int | None = None,
+    reason: str = "",
+) -> bytes | None:
+    """Begin a memory; its ref, or None when the very same object is a memory already."""
+    check(memory)
+    tomb = tombs.blocked(tx, part, memory.text)
+    if tomb is not None:
+        raise Blocked("a tombstone keeps this value from coming back").audited(
+            "derive", "tombstone", part.number, tomb
+        )
+    object_id, data = encode.seal(memory, part.key)
+    if tx.txn.get("refs", part.prefix + tx.reader.ref_of(part, object_id)) is not None:
+        return None
+    tx.store_object(part, object_id, data, memory)
+    for cited in memory.cites:
+        tx.txn.put("cites", part.prefix + cited + object_id, b"")
+    tx.create(
+        part,
+        object_id,
+        kind=refs.MEMORY,
+        lane=tx.lane(part, memory.scope),
+        status=status,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        reason=reason,
+    )
+    return object_id
+
+
+def replace(
+    tx: Tx,
+    part: Part,
+    ref: bytes,
+    state: refs.RefState,
+    memory: Memory,
+    *,
+    op: str = "revise",
+    reason: str = "",
+    valid_from: int | None = None,
+    expected: bytes | None = None,
+) -> bytes:
+    """Give a memory a new head; the id of the new object."""
+    check(memory)
+    assert state.head is not None
+    old = tx.reader.object(part, state.head)
+    object_id = tx.put_object(part, memory)
+    if isinstance(old, Memory):
+        for cited in old.cites:
+            tx.txn.delete("cites", part.prefix + cited + ref)
+    for cited in memory.cites:
+        tx.txn.put("cites", part.prefix + cited + ref, b"")
+    tx.record(
+        part,
+        op,
+        ref,
+        state,
+        new=object_id,
+        reason=reason,
+        expected=expected,
+        valid_from=state.valid_from if valid_from is None else valid_from,
+    )
+    return object_id
+
+
+def head(tx: Tx, part: Part, ref: bytes) -> tuple[refs.RefState, Memory]:
+    """State and head of a memory.
+
+    Raises:
+        NotFound: it is none, or gone.
+    """
+    state = tx.reader.state(part, ref)
+    if state is None or state.head is None or state.type != refs.MEMORY:
+        raise NotFound(f"no memory '{ref.hex()[:10]}'")
+    obj = tx.reader.object(part, state.head)
+    assert isinstance(obj, Memory)
+    return state, obj
+
+
+def with_cites(memory: Memory, cites: list[bytes]) -> Memory:
+    """The same memory with other citations, ready to be sealed."""
+    return Memory(
+        encode.ZERO_SALT,
+        memory.scope,
+        memory.kind,
+        memory.text,
+        memory.triple,
+        cites,
+        memory.span if memory.span is not None and memory.span.cite < len(cites) else None,
+        memory.deriver,
+        memory.confidence,
+        memory.valid_from,
+        memory.valid_to,
+        memory.offset,
+        memory.cues,
+        memory.trigger,
+        memory.anchors,
+        memory.meta,
+    )

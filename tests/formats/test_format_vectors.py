@@ -1,0 +1,114 @@
+"""The golden vectors: present code gives format 1 exactly the bytes that it has always had."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from remem.objects import audit, encode, oid, refs
+from remem.objects.reader import decode_part
+from tests.formats import build
+from tests.formats.decoder import read_object, unpack
+
+GOLDEN = json.loads(build.VECTORS.read_text())
+KEY = bytes.fromhex(GOLDEN["key"])
+
+
+def test_the_vectors_are_what_the_code_makes() -> None:
+    assert build.vectors() == GOLDEN
+
+
+def test_the_file_is_what_the_script_writes() -> None:
+    text = json.dumps(build.vectors(), indent=1, ensure_ascii=True) + "\n"
+    assert build.VECTORS.read_text() == text
+
+
+@pytest.mark.parametrize("name", GOLDEN["objects"])
+def test_an_object_reads_back(name: str) -> None:
+    golden = GOLDEN["objects"][name]
+    data = bytes.fromhex(golden["bytes"])
+    obj = encode.decode(data)
+    assert oid.digest(data).hex() == golden["id"]
+    assert encode.salted_by(data, KEY)
+    assert not encode.salted_by(data, bytes(32))
+    assert msgspec.structs.replace(obj, salt=encode.ZERO_SALT) == build.OBJECTS[name]
+    assert encode.seal(build.OBJECTS[name], KEY) == (bytes.fromhex(golden["id"]), data)
+
+
+@pytest.mark.parametrize("name", GOLDEN["objects"])
+def test_any_changed_byte_of_an_object_changes_its_id(name: str) -> None:
+    golden = GOLDEN["objects"][name]
+    data = bytes.fromhex(golden["bytes"])
+    for at in range(len(data)):
+        changed = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+        assert oid.digest(changed).hex() != golden["id"]
+
+
+@pytest.mark.parametrize("name", GOLDEN["entries"])
+def test_an_entry_reads_back(name: str) -> None:
+    golden = GOLDEN["entries"][name]
+    data = bytes.fromhex(golden["bytes"])
+    assert refs.decode_entry(data) == build.ENTRIES[name]
+    assert oid.digest(data).hex() == golden["digest"]
+
+
+def test_the_states_are_the_fold_of_the_entries() -> None:
+    entries = [
+        refs.decode_entry(bytes.fromhex(golden["bytes"])) for golden in GOLDEN["entries"].values()
+    ]
+    for count, golden in enumerate(GOLDEN["entries"].values(), start=1):
+        state = refs.fold(entries[:count])
+        assert state is not None
+        assert refs.encode_state(state).hex() == golden["state"]
+
+
+def test_the_rows_are_chained() -> None:
+    before = audit.ROOT
+    for golden in GOLDEN["rows"].values():
+        data = bytes.fromhex(golden["bytes"])
+        assert audit.decode_row(data).prev == before
+        before = audit.row_hash(data)
+        assert before.hex() == golden["hash"]
+    head = audit.decode_head(bytes.fromhex(GOLDEN["head"]))
+    assert head == audit.Head(len(GOLDEN["rows"]), before)
+
+
+def test_the_partition_reads_back() -> None:
+    assert decode_part(bytes.fromhex(GOLDEN["part"])) == build.HOME
+
+
+@pytest.mark.parametrize("group", ["objects", "entries", "rows"])
+def test_the_second_reader_finds_the_fields_in_the_bytes(group: str) -> None:
+    """The fields listed beside the bytes are what a reader finds that knows only the page."""
+    for golden in GOLDEN[group].values():
+        data = bytes.fromhex(golden["bytes"])
+        if group == "objects":
+            _, elements, salted = read_object(data, KEY)
+            assert salted
+            elements = [bytes(16), *elements[2:]]
+        else:
+            elements = unpack(data)
+        assert elements == [with_bytes(value) for value in golden["fields"].values()]
+
+
+def with_bytes(value: object) -> object:
+    """A value from JSON with its hex digits as bytes."""
+    if isinstance(value, dict):
+        if set(value) == {"hex"}:
+            return bytes.fromhex(value["hex"])
+        return {key: with_bytes(item) for key, item in value.items()}
+    return [with_bytes(item) for item in value] if isinstance(value, list) else value
+
+
+def test_records_gain_fields_only_at_their_end() -> None:
+    """What a later version appends is ignored, what an earlier one lacks has its default."""
+    data = bytes.fromhex(GOLDEN["entries"]["create"]["bytes"])
+    elements = unpack(data)
+    grown = msgspec.msgpack.encode([*elements, "of a later version"])
+    assert refs.decode_entry(grown) == build.ENTRIES["create"]
+    assert elements[-1] is None  # origin, which the first entries did not have
+    assert refs.decode_entry(msgspec.msgpack.encode(elements[:-1])) == build.ENTRIES["create"]
+    with pytest.raises(msgspec.ValidationError):
+        refs.decode_entry(msgspec.msgpack.encode(elements[:-2]))
