@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 PROBE = 6  # looking a document up costs as much as scoring this many postings in a row
 _FEW = 256  # postings that are scored without thinking about it
 _EXACT = 512  # postings from which on the greatest product is worked out
+_HOPE = 0.4  # of the factor of a term: hardly any term has a bound below that
 _SLACK = 1 + 1e-9  # more than what rounding can do to a sum
 
 
@@ -207,11 +208,11 @@ def sum_best(
     bounds: list[float] = []
     for at, term in enumerate(terms):
         if len(sums) >= limit and term.postings.count >= _FEW:
-            if not bounds:
-                bounds = [0.0] * at + [later.bound() for later in terms[at:]]
             least = nlargest(limit, sums.values())[-1]
-            if _sum(bounds[at:]) * _SLACK < least:
-                return _look_up(sums, terms[at:], bounds[at:], least, limit), False
+            if _sum(later.gain.factor for later in terms[at:]) * _HOPE < least:
+                bounds = bounds or [0.0] * at + [later.bound() for later in terms[at:]]
+                if _sum(bounds[at:]) * _SLACK < least:
+                    return _look_up(sums, terms[at:], bounds[at:], least, limit), False
         term.add_to(sums, allowed)
     return sums, True
 

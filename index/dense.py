@@ -106,6 +106,7 @@ class Dense:
         stop = None if budget_s is None else time.monotonic() + budget_s
         made = 0
         with hold(store.locks_path, project.LOCK, wait_s=wait_s):
+            project.make_folder(store)
             with store.read(maintenance_grant()) as reader:
                 env = project.open_lexical(store, write=True)
                 assert env is not None

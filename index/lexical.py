@@ -237,8 +237,9 @@ def _prepare(
         key = lane_key(part, doc.lane, doc.seq, doc.oid, docno)
         lanes.append((key, close_value(key, b"")))
         base = docno | length_code(doc.length) << 32
+        once = base + QUARTERS * _QUARTER  # most terms of a document: one number for all of them
         for term, count in zip(terms, counts, strict=True):
-            groups[term].append(base + count * _QUARTER)
+            groups[term].append(once if count == QUARTERS else base + count * _QUARTER)
         for term in filters:
             if term.rfind(FILTER) or len(term) == 1:
                 raise ValueError(f"not a filter: {show_term(term)}")

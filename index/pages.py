@@ -100,6 +100,7 @@ class Meta:
             and not self.page_b & (self.page_b - 1)
             and self.free.flags == _INTEGER_KEYS
             and not self.tables.flags
+            and not self.tables.pad
             and not address
             and 1 <= self.last < 1 << 47
             and (self.last + 1) * self.page_b <= map_b < 1 << 62
@@ -154,9 +155,8 @@ class _Inspection:
         self._summed = frozenset(name.encode() for name in summed)
         self._meta = read_meta(file)
         self._page_b = self._meta.page_b
-        size_b = os.fstat(file).st_size
-        # Pages that were given back unwritten may lie behind the end of the file, but not many.
-        if self._meta.last - size_b // self._page_b > _MOST_UNWRITTEN:
+        self._written = os.fstat(file).st_size // self._page_b
+        if self._meta.last - self._written > _MOST_UNWRITTEN:
             raise damaged("its file is far too short")
         self._seen = bytearray(self._meta.last + 1)
         self._seen[0] = self._seen[1] = 1
@@ -170,14 +170,20 @@ class _Inspection:
             tables.append((name, Tree(value)))
 
         self._follow(self._meta.tables, table)
+        missing = self._summed - {name for name, _ in tables}
+        if tables and missing:
+            raise damaged(f"its file has no table '{min(missing).decode()}'")
         for name, tree in tables:
-            if tree.flags:
+            if tree.flags or tree.pad:
                 raise damaged("a table of its file is of another kind")
             self._follow(tree, self._value_with_sum if name in self._summed else self._value)
         free: list[bytes] = []
         self._follow(self._meta.free, lambda key, value, flags: self._free_list(value, flags, free))
         for pages in free:
             self._mark_free(pages)
+        # A page that was numbered and given back in one transaction is never written.
+        if 0 in self._seen[self._written :]:
+            raise damaged("its file is cut short")
 
     # -- trees --------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ import msgspec
 from remem.index import lexical, seal
 from remem.index.errors import IndexDamaged
 from remem.index.fields import document
-from remem.objects import kv, refs
+from remem.objects import disk, kv, refs
 from remem.objects.errors import RememError, StoreLocked
 from remem.objects.lock import hold
 from remem.objects.scope import maintenance_grant
@@ -73,6 +73,14 @@ def open_lexical(store: Store, *, write: bool) -> kv.Env | None:
         )
     except RememError as error:
         raise IndexDamaged(f"cannot open the inverted index: {error}") from error
+
+
+def make_folder(store: Store) -> None:
+    """Make the folder of the projections, for their owner only."""
+    try:
+        disk.make_folders(store.index_path)
+    except OSError as error:
+        raise kv.translate(error, store.index_path) from error
 
 
 def stamp() -> bytes:
@@ -134,6 +142,7 @@ def project(
     began = time.monotonic()
     done = Projected()
     with hold(store.locks_path, LOCK, wait_s=wait_s):
+        make_folder(store)
         env = open_lexical(store, write=True)
         assert env is not None
         with seal.writing(lexical_path(store)):

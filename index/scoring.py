@@ -56,11 +56,10 @@ if TYPE_CHECKING:
 K1 = 1.2
 B = 0.75
 LEAST_WEIGHT = 1e-9  # of a term that counts: smaller products might become zero
-WARM_POSTINGS = 4_000  # numpy, once loaded, is faster from here on
-COLD_POSTINGS = 700_000  # scored without numpy by a process: as dear as loading it
-_LATE = (
-    2  # a filter this many times longer than all there is to score is asked document by document
-)
+WARM_POSTINGS = 4_000  # numpy, once loaded, is faster from here on,
+_DENSE = 50  # and one posting later for every so many documents
+COLD_POSTINGS = 300_000  # scored without numpy by a process: as dear as loading it
+_LATE = 2  # a filter so many times longer than what there is to score is asked by document
 
 _scored = 0  # postings scored without numpy in this process
 
@@ -283,7 +282,7 @@ def search(
     filters = sorted((Postings(txn, held, term) for term in set(must)), key=lambda one: one.count)
     hits = Hits(txn, held, asked, filters, limit)
     if asked and not (filters and not filters[0].count):
-        hits._fill(_numpy(asked, use_numpy))
+        hits._fill(_numpy(asked, held.next_doc, use_numpy))
     return hits
 
 
@@ -292,13 +291,13 @@ def average_length(part: Part) -> float:
     return part.total / part.n if part.total else 1.0
 
 
-def _numpy(terms: Sequence[Term], wanted: bool | None) -> ModuleType | None:
+def _numpy(terms: Sequence[Term], size: int, wanted: bool | None) -> ModuleType | None:
     """Numpy, if it is to be used and can be."""
     global _scored
     if wanted is None:
         postings = sum(term.postings.count for term in terms)
         if "numpy" in sys.modules:
-            wanted = postings >= WARM_POSTINGS
+            wanted = postings >= WARM_POSTINGS + size // _DENSE
         else:
             _scored += postings
             wanted = _scored >= COLD_POSTINGS

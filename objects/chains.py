@@ -148,7 +148,8 @@ def holding(chain: list[Member], at: int) -> Member | None:
 def relink(tx: Tx, part: Part, key: bytes) -> None:
     """Give every fact of a chain the end and the successor that its neighbours imply."""
     chain = members(tx.reader, part, key)
-    for member, after in zip(chain, [*chain[1:], None], strict=True):
+    for place, member in enumerate(chain, 1):
+        after = chain[place] if place < len(chain) else None
         state = member.state
         own_end = _own_end(member)
         wanted_to, wanted_by = own_end, None

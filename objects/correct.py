@@ -325,7 +325,7 @@ def _new_head(
 ) -> bytes:
     old_head = state.head
     assert old_head is not None
-    object_id = tx.put_object(part, new) if existing is None else existing
+    object_id = tx.put_revision(part, ref, new) if existing is None else existing
     tx.record(
         part,
         op,

@@ -8,6 +8,7 @@ there; places are written the same way everywhere:
     audit 12                       a row of the audit chain
     log 1/5                        partition 1, entry 5
     ref 3f2a…, object 3f2a…        hex digits; likewise rev, source, receipt, chain, alias, job
+    tombstone 3f2a…, value 3f2a…   likewise
     cites 3f2a… 9c01…              hex digits of both ids; likewise replaces
     part 1, heads 1, lane 1/3      partition 1, its counter, its lane 3
     table objects                  an LMDB table that could not be read to its end

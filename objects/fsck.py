@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Problem", "Report", "verify"]
 
 _CHAIN_TABLES = frozenset(("meta", "audit"))
-_LOG_TABLES = frozenset(("parts", "log", "heads", "refs", "revs", "replaces"))
+_LOG_TABLES = frozenset(("parts", "log", "heads", "refs", "revs", "replaces", "tombs"))
 _OBJECT_TABLES = frozenset(fmt.TABLES) - _CHAIN_TABLES - _LOG_TABLES
 
 
@@ -118,6 +118,7 @@ def _check_tables(
             found.guard("table objects", path, check.run)
             found.guard("table cites", path, check.check_pointers)
             found.guard("table chains", path, check.check_lookups)
+            found.guard("table tombs", path, check.check_tombstones)
         if index_check is not None and not damaged:
             found.guard("index", path, lambda: _ask_index(txn, found, index_check))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from blake3 import blake3
 
-from remem.objects import audit, refs
+from remem.objects import audit, refs, tombs
 from remem.objects.errors import IntegrityError
 from remem.objects.findings import STEP
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from remem.objects.findings import Findings
     from remem.objects.kv import Txn
     from remem.objects.reader import Part
+
+decode_tomb = msgspec.msgpack.Decoder(tombs.Tomb).decode
 
 ERASED = refs.STATUS_CODE["erased"]
 _MANY = {"row": "rows", "entry": "entries"}
@@ -365,7 +367,7 @@ class Folds:
     ) -> None:
         """Every head that a ref ever had is there, or none when it was erased."""
         erased = state.status == ERASED
-        waiting = bool(state.flags & refs.FLAGGED)
+        waiting = erased and self._waits(prefix, ref, state)
         if erased:
             self.found.report.tombstones.count += 1
             self.found.report.tombstones.waiting += waiting
@@ -377,6 +379,16 @@ class Folds:
                 self.found.remains(new)
             elif not erased and not present and new != ref:  # the first is looked for elsewhere
                 self.found.bad_object(new, f"it is missing, ref {ref.hex()} had it as its head")
+
+    def _waits(self, prefix: bytes, ref: bytes, state: refs.RefState) -> bool:
+        """True when the bytes of an erased ref have not been purged yet."""
+        data = self.txn.get("tombs", prefix + ref)
+        if data is None:
+            return bool(state.flags & refs.FLAGGED)
+        try:
+            return decode_tomb(data).purged is None
+        except msgspec.MsgspecError:
+            return True  # named by the check of the tombstones
 
     def chain(self, prefix: bytes, ref: bytes, last: int) -> array[int]:
         """Numbers of the entries of a ref, newest first.

@@ -16,8 +16,8 @@ from blake3 import blake3
 
 from remem.objects import chains, encode, oid, refs
 from remem.objects.errors import RememError
-from remem.objects.findings import STEP
-from remem.objects.fsck_log import ERASED
+from remem.objects.findings import STEP, Problem
+from remem.objects.fsck_log import ERASED, decode_tomb
 from remem.objects.model import Memory, Observation, Scope, Source
 from remem.objects.reader import decode_lane, decode_part
 
@@ -299,6 +299,34 @@ class ObjectCheck:
         for key, _ in self.txn.scan("jobs"):
             if self._state(key[:36]) is None:
                 self.found.problem(f"job {key[4:36].hex()}", "it is of a ref that is not there")
+
+    def check_tombstones(self) -> None:
+        """Tombstones are of erased refs; they and the values that must not come back match."""
+        for key, data in self.txn.scan("tombs"):
+            where = f"tombstone {key[4:].hex()}"
+            state = self._state(key)
+            try:
+                tomb = decode_tomb(data)
+            except msgspec.MsgspecError as error:
+                self._bad_tomb(where, f"it does not decode: {error}")
+                continue
+            if state is None or state.status != ERASED:
+                self._bad_tomb(where, "its ref is not erased")
+            for value in tomb.values:
+                if self.txn.get("values", key[:4] + value) is None:
+                    self._bad_tomb(where, f"its value {value.hex()} is not listed")
+        for key, ref in self.txn.scan("values"):
+            listed = self.txn.get("tombs", key[:4] + ref)
+            try:
+                known = listed is not None and key[4:] in decode_tomb(listed).values
+            except msgspec.MsgspecError:
+                known = True  # named above
+            if not known:
+                self._bad_tomb(f"value {key[4:].hex()}", f"no tombstone of ref {ref.hex()} has it")
+
+    def _bad_tomb(self, where: str, what: str) -> None:
+        self.found.problem(where, what)
+        self.found.report.tombstones.problems.append(Problem(where, what))
 
     def _state(self, key: bytes) -> refs.RefState | None:
         cached = self.txn.get("refs", key)

@@ -87,7 +87,7 @@ def replace(
     check(memory)
     assert state.head is not None
     old = tx.reader.object(part, state.head)
-    object_id = tx.put_object(part, memory)
+    object_id = tx.put_revision(part, ref, memory)
     if isinstance(old, Memory):
         for cited in old.cites:
             tx.txn.delete("cites", part.prefix + cited + ref)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from remem.objects.errors import ScopeRefused
 from remem.objects.pack_merge import ImportSum, Merge, Rules
-from remem.objects.pack_read import Alias, Change, read_pack
+from remem.objects.pack_read import Change, read_pack
 from remem.objects.pack_trial import Trial
 from remem.objects.tx import Tx
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import BinaryIO
 
-    from remem.objects.model import Rejected
+    from remem.objects.pack_read import Record
     from remem.objects.scope import Actor
     from remem.objects.store import Store
 
@@ -87,9 +87,9 @@ def import_pack(
 
 
 def _batches(
-    records: Iterable[Change | Alias | Rejected],
-) -> Iterator[list[Change | Alias | Rejected]]:
-    batch: list[Change | Alias | Rejected] = []
+    records: Iterable[Record],
+) -> Iterator[list[Record]]:
+    batch: list[Record] = []
     size_b = 0
     for record in records:
         batch.append(record)

@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import encode, oid, pack_facts, pack_write, refs
-from remem.objects.model import Memory, Observation, Rejected, Scope
+from remem.objects import encode, pack_facts, refs
+from remem.objects.model import Memory, Rejected, Scope
+from remem.objects.pack_objects import Chain, Objects, Outcome
 from remem.objects.pack_read import CREATE, ROLLBACK, Alias, Change
 from remem.objects.scope import DEFAULT_AGENT, DEFAULT_SESSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import TypeVar
 
+    from remem.objects.pack_read import Record
     from remem.objects.reader import Part
     from remem.objects.tx import Tx
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 MAX_LISTED = 1000
 
 ERASED = refs.STATUS_CODE["erased"]
+CHAIN = "chain"  # reason of the changes that link a chain
 FLAG = refs.OP_CODE["flag"]
 ORPHANED = refs.STATUS_CODE["orphaned"]
 PURGE = refs.OP_CODE["purge"]
@@ -84,12 +86,6 @@ class ImportSum(msgspec.Struct):
         self.conflicts += other.conflicts[: MAX_LISTED - len(self.conflicts)]
 
 
-def local_id(obj: encode.Obj, part: Part) -> bytes:
-    """The id that an object would have, had it been made in this partition of this store."""
-    plain: encode.Obj = msgspec.structs.replace(obj, salt=encode.ZERO_SALT)
-    return encode.seal(plain, part.key)[0]
-
-
 def believed(stated: int, here: int | None, trust: bool) -> int:
     """The status that this store gives to what a pack states.
 
@@ -117,32 +113,6 @@ class Rules:
         self.facts: set[bytes] = set()  # refs of the pack that are in a chain
 
 
-class _Chain:
-    """What the log of one ref holds: how often each change, and the status last stated."""
-
-    __slots__ = ("held", "status")
-
-    def __init__(self, entries: Iterable[refs.Entry]) -> None:
-        """Take the entries newest first."""
-        self.held: dict[tuple[int, int, str, str, str], int] = {}
-        self.status = -1
-        before: refs.Entry | None = None
-        for entry in reversed(list(entries)):
-            self.status = pack_write.said_status(before, self.status, entry)
-            key = pack_write.identity(entry)
-            self.held[key] = self.held.get(key, 0) + 1
-            before = entry
-
-
-class _Outcome(Exception):
-    """Leaves the merging of a change with what became of it."""
-
-    def __init__(self, what: str, why: str = "") -> None:
-        super().__init__(why)
-        self.what = what
-        self.why = why
-
-
 class Merge:
     """One batch in one transaction."""
 
@@ -156,11 +126,12 @@ class Merge:
         self.facts: set[bytes] = set()
         self._linked: dict[bytes, Part] = {}  # chains that got a fact
         self._torn: dict[bytes, Part] = {}  # chains that both sides linked
-        self._chains: dict[bytes, _Chain] = {}
+        self._objects = Objects(tx)
         self._last: dict[int, int] = {}
         self._forgotten: list[tuple[Part, bytes]] = []
+        self._purged: list[tuple[Part, bytes]] = []
 
-    def run(self, batch: list[Change | Alias | Rejected]) -> Merge:
+    def run(self, batch: list[Record]) -> Merge:
         """Join the changes in their order, then draw the consequences of what was forgotten."""
         for record in batch:
             self.sum.read += 1
@@ -175,10 +146,12 @@ class Merge:
             try:
                 self._change(record)
                 self.sum.new += 1
-            except _Outcome as outcome:
+            except Outcome as outcome:
                 self._note(record, outcome)
         for part, ref in self._forgotten:
-            self._settle(part, ref)
+            self._orphan(part, ref)
+        for part, ref in dict.fromkeys(self._forgotten + self._purged):
+            self._flag(part, ref)
         self.tx.flush()
         for key, part in self._linked.items():
             pack_facts.relink(self.tx, part, key, (self.facts, self.rules.facts))
@@ -191,7 +164,7 @@ class Merge:
         if len(self.sum.errors) < MAX_LISTED:
             self.sum.errors.append(Rejected(where, why))
 
-    def _note(self, change: Change, outcome: _Outcome) -> None:
+    def _note(self, change: Change, outcome: Outcome) -> None:
         if outcome.what == "rejected":
             self._reject(change.where, outcome.why)
         elif outcome.what == "known":
@@ -208,7 +181,7 @@ class Merge:
         self.sum.skipped += 1
         part = self._part(change.scope)
         key = None
-        if part is not None and change.reason == "chain":
+        if part is not None and change.reason == CHAIN:
             key = pack_facts.key_of(self.tx, part, change.ref)
         if part is not None and key is not None:
             self._torn[key] = part
@@ -243,7 +216,7 @@ class Merge:
 
     def _change(self, change: Change) -> None:
         if not self.tx.actor.grant.sees(*change.scope):
-            raise _Outcome("rejected", f"the collection '{change.scope[2]}' is outside the grant")
+            raise Outcome("rejected", f"the collection '{change.scope[2]}' is outside the grant")
         part = self._part(change.scope)
         data = None if part is None else self.tx.txn.get("refs", part.prefix + change.ref)
         if part is not None and data is not None:
@@ -251,15 +224,15 @@ class Merge:
         elif change.op == CREATE:
             self._begin(change)
         elif change.ref in self.barred or change.ref in self.rules.barred:
-            raise _Outcome("blocked")
+            raise Outcome("blocked")
         else:
-            raise _Outcome("rejected", "it continues a ref whose beginning is not here")
+            raise Outcome("rejected", "it continues a ref whose beginning is not here")
 
     def _begin(self, change: Change) -> None:
         if not self.tx.actor.grant.sees_lane(change.agent, change.session):
-            raise _Outcome("rejected", "its agent or session is outside the grant")
+            raise Outcome("rejected", "its agent or session is outside the grant")
         if isinstance(change.obj, Memory) and self._part(change.scope) is None:
-            raise _Outcome("rejected", "it cites an observation that is not here")
+            raise Outcome("rejected", "it cites an observation that is not here")
         scope = Scope(*change.scope, change.agent, change.session)
         part = self.tx.part(scope)
         self._take(part, change, (change.agent, change.session), change.type)
@@ -267,7 +240,7 @@ class Merge:
         assert change.status[1] is not None
         stated = change.status[1]
         status = ERASED if change.gone else believed(stated, None, self.rules.trust)
-        self._chains[change.ref] = _Chain(())
+        self._objects.chains[change.ref] = Chain(())
         self._append(
             part,
             change,
@@ -283,34 +256,38 @@ class Merge:
 
     def _continue(self, part: Part, change: Change, state: refs.RefState) -> None:
         if not self.tx.reader.sees_lane(part, state.lane):
-            raise _Outcome("rejected", "its agent or session is outside the grant")
-        chain = self._chain(part, change.ref, state)
+            raise Outcome("rejected", "its agent or session is outside the grant")
+        chain = self._objects.chain(part, change.ref, state)
         forgotten = chain.status == ERASED
         if change.obj is not None and state.status == ERASED:
-            raise _Outcome("blocked")
+            raise Outcome("blocked")
         if chain.held.get(change.identity, 0) >= change.n or change.op == CREATE:
-            raise _Outcome("known")
+            raise Outcome("known")
         if forgotten and change.op not in _ENDS:
-            raise _Outcome("blocked")
+            raise Outcome("blocked")
         ends = change.gone or change.op == PURGE or (change.status or (0, 0))[1] == ERASED
         stopped = change.ref in self.stopped or change.ref in self.rules.stopped
         if stopped and not (ends or forgotten):
-            raise _Outcome("skipped", "an earlier change of the same ref was skipped")
+            raise Outcome("skipped", "an earlier change of the same ref was skipped")
         lives = state.status != ERASED
         if lives and (ends or change.op == FLAG):
             if not self.rules.apply_tombstones:
-                raise _Outcome("skipped", "it was forgotten there and is kept here")
+                raise Outcome("skipped", "it was forgotten there and is kept here")
             if ends and state.flags & refs.HELD:
-                raise _Outcome("skipped", "it was forgotten there and is on hold here")
+                raise Outcome("skipped", "it was forgotten there and is on hold here")
         stated = _join("status", change.status, chain.status, ends)
         head = _join("head", change.head, state.head, ends)
         valid_from = _join("valid_from", change.valid_from, state.valid_from, ends)
         valid_to = _join("valid_to", change.valid_to, state.valid_to, ends)
         replaced_by = _join("replaced_by", change.replaced_by, state.replaced_by, ends)
         assert stated is not None
+        after = (head, stated, valid_from, valid_to, replaced_by)
+        here = (state.head, chain.status, state.valid_from, state.valid_to, state.replaced_by)
+        if change.reason == CHAIN and lives and not ends and after == here:
+            raise Outcome("known")  # the chain was linked so here already
         if change.op == ROLLBACK and head is not None and lives:
             if self.tx.reader.object_bytes(part, head) is None:
-                raise _Outcome("rejected", "the object that it goes back to is not here")
+                raise Outcome("rejected", "the object that it goes back to is not here")
         self._take(part, change, self.tx.reader.lane(part, state.lane), state.type)
         if ends or not lives:
             status = ERASED
@@ -321,6 +298,8 @@ class Merge:
         if ends and lives:
             self.sum.erased += 1
             self._forgotten.append((part, change.ref))
+        if change.op == PURGE:
+            self._purged.append((part, change.ref))
         self._append(
             part,
             change,
@@ -334,11 +313,15 @@ class Merge:
             lane=state.lane,
         )
 
-    def _chain(self, part: Part, ref: bytes, state: refs.RefState) -> _Chain:
-        chain = self._chains.get(ref)
-        if chain is None:
-            chain = self._chains[ref] = _Chain(self.tx.reader.entries(part, state))
-        return chain
+    def _take(self, part: Part, change: Change, lane: tuple[str, str], kind: int) -> None:
+        try:
+            key = self._objects.take(part, change, lane, kind)
+        except Outcome as outcome:
+            if outcome.what == "blocked" and change.op == CREATE:
+                self.barred.add(change.ref)
+            raise
+        if key is not None:
+            self._linked[key] = part
 
     def _append(
         self,
@@ -355,7 +338,7 @@ class Merge:
         lane: int,
     ) -> None:
         if head is not None and (state is None or state.head != head):
-            self._cite(part, change.ref, None if state is None else state.head, head)
+            self._objects.cite(part, change.ref, None if state is None else state.head, head)
         # The record time of the pack stands where it fits between the last entry and now, so that a
         # restored partition knows what it believed when; elsewhere the change was learnt now.
         last = self._last.get(part.number)
@@ -388,116 +371,40 @@ class Merge:
                 refs.Origin(change.time, stated),
             ),
         )
-        chain = self._chains[change.ref]
+        chain = self._objects.chains[change.ref]
         chain.held[change.identity] = chain.held.get(change.identity, 0) + 1
         chain.status = stated
 
-    # -- objects ------------------------------------------------------------------------------
-
-    def _take(self, part: Part, change: Change, lane: tuple[str, str], kind: int) -> None:
-        """Store the object that a change brought, with what finds it again."""
-        obj, data = change.obj, change.data
-        if obj is None or data is None or change.head is None or change.head[1] is None:
-            return
-        object_id, txn = change.head[1], self.tx.txn
-        if (obj.scope.agent, obj.scope.session) != lane or _kind(obj) != kind:
-            raise _Outcome("rejected", "its object belongs to another agent, session or type")
-        own_id = local_id(obj, part)
-        if self._is_forgotten(part, own_id, obj):
-            self.barred.add(change.ref)
-            raise _Outcome("blocked")
-        owner = txn.get("revs", part.prefix + object_id) or object_id
-        if owner != change.ref and self._is_here(part, object_id):
-            raise _Outcome("skipped", "its object belongs to another ref here")
-        if isinstance(obj, Memory):
-            for cited in obj.cites:
-                found = self.tx.reader.object_bytes(part, cited)
-                if not self._is_here(part, cited) or (
-                    found is not None and encode.type_name(found) != "observation"
-                ):
-                    what = f"it cites '{oid.short(cited)}', which is no observation here"
-                    raise _Outcome("rejected", what)
-        txn.put("objects", part.prefix + object_id, data)
-        if change.receipt is not None:
-            txn.put_new("receipts", part.prefix + object_id, _encode_receipt(change.receipt))
-        if change.op != CREATE:
-            return
-        if own_id != object_id:
-            self.tx.add_twin(part, own_id, change.ref)
-        key = pack_facts.join(self.tx, part, change.ref, obj, change.chain)
-        if key is not None:
-            self._linked[key] = part
-        source = obj.source if isinstance(obj, Observation) else None
-        if source is not None and source.id:
-            key = oid.keyed(part.key, source.uri.encode(), source.id.encode())
-            txn.put_new("sources", part.prefix + key, change.ref)
-
-    def _cite(self, part: Part, ref: bytes, before: bytes | None, after: bytes) -> None:
-        """Let the observations that the head of a memory cites lead to it."""
-        txn = self.tx.txn
-        for cited in self._cites_of(part, before):
-            txn.delete("cites", part.prefix + cited + ref)
-        for cited in self._cites_of(part, after):
-            txn.put("cites", part.prefix + cited + ref, b"")
-
-    def _cites_of(self, part: Part, object_id: bytes | None) -> list[bytes]:
-        data = None if object_id is None else self.tx.reader.object_bytes(part, object_id)
-        if data is None or encode.type_name(data) != "memory":
-            return []
-        obj = encode.decode(data)
-        return obj.cites if isinstance(obj, Memory) else []
-
-    def _is_here(self, part: Part, object_id: bytes) -> bool:
-        txn, key = self.tx.txn, part.prefix + object_id
-        return txn.get("refs", key) is not None or txn.get("revs", key) is not None
-
-    def _is_erased(self, part: Part, object_id: bytes) -> bool:
-        """True when the log here says so, and not only that a pack came without the bytes."""
-        ref = self.tx.reader.ref_of(part, object_id)
-        data = self.tx.txn.get("refs", part.prefix + ref)
-        if data is None:
-            return False
-        state = refs.decode_state(data)
-        return state.status == ERASED and self._chain(part, ref, state).status == ERASED
-
-    def _is_forgotten(self, part: Part, own_id: bytes, obj: encode.Obj) -> bool:
-        """True when a tombstone here keeps an object out: the one place that decides it."""
-        twin = self.tx.twin(part, own_id)
-        erased = self._is_erased(part, own_id) or (twin and self._is_erased(part, twin))
-        return bool(erased) or self._lost_evidence(part, obj)
-
-    def _lost_evidence(self, part: Part, obj: encode.Obj) -> bool:
-        """True for a memory of which everything that it cites was forgotten here."""
-        return isinstance(obj, Memory) and all(self._is_erased(part, c) for c in obj.cites)
-
-    def _objects_of(self, part: Part, ref: bytes) -> set[bytes]:
-        """Every object that was a head of a ref."""
-        self.tx.flush()
-        state = self.tx.reader.state(part, ref)
-        entries = () if state is None else self.tx.reader.entries(part, state)
-        return {entry.new for entry in entries if entry.new is not None}
-
-    def _settle(self, part: Part, ref: bytes) -> None:
-        """After a ref was forgotten: flag bytes for purge, withhold memories without evidence."""
+    def _flag(self, part: Part, ref: bytes) -> None:
+        """Flag a ref for purge whose bytes are still here."""
         reader = self.tx.reader
-        objects = self._objects_of(part, ref)
         state = reader.state(part, ref)
-        if state is not None and not state.flags & refs.FLAGGED:
-            if any(reader.object_bytes(part, o) is not None for o in objects):
-                self.tx.record(part, "flag", ref, state, reason="forgotten_elsewhere")
+        if state is None or state.flags & refs.FLAGGED:
+            return
+        if any(reader.object_bytes(part, o) is not None for o in self._objects.heads(part, ref)):
+            self.tx.record(part, "flag", ref, state, reason="forgotten_elsewhere")
+
+    def _orphan(self, part: Part, ref: bytes) -> None:
+        """Withhold memories that have lost their last evidence with a ref."""
+        reader = self.tx.reader
+        self._unlink(part, ref)
+        objects = self._objects.heads(part, ref)
         for memory in sorted({m for o in objects for m in reader.cited_by(part, o)}):
             state = reader.state(part, memory)
             if state is None or state.head is None or state.status in (ERASED, ORPHANED):
                 continue
             data = reader.object_bytes(part, state.head)
-            if data is not None and self._lost_evidence(part, encode.decode(data)):
+            if data is not None and self._objects.lost_evidence(part, encode.decode(data)):
+                self._unlink(part, memory)
                 self.tx.record(
                     part, "orphan", memory, state, status="orphaned", reason="evidence_forgotten"
                 )
 
-
-def _kind(obj: encode.Obj) -> int:
-    return refs.MEMORY if isinstance(obj, Memory) else refs.OBSERVATION
+    def _unlink(self, part: Part, ref: bytes) -> None:
+        """A fact leaves its chain: the others are linked anew."""
+        key = pack_facts.key_of(self.tx, part, ref)
+        if key is not None:
+            self._linked[key] = part
 
 
 def _join(
@@ -509,4 +416,4 @@ def _join(
     before, after = edit
     if ends or here in (before, after):
         return after
-    raise _Outcome("skipped", f"its {what} has changed here as well")
+    raise Outcome("skipped", f"its {what} has changed here as well")

@@ -88,7 +88,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return (self.op, self.time, self.principal, self.surface, self.reason)
 
 
-def read_pack(stream: BinaryIO) -> Iterator[Change | Alias | Rejected]:
+Record = Change | Alias | Rejected
+
+
+def read_pack(stream: BinaryIO) -> Iterator[Record]:
     """Changes and aliases of a pack in its order, and the lines that cannot be taken.
 
     Args:

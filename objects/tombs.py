@@ -114,9 +114,20 @@ def lift(tx: Tx, part: Part, ref: bytes) -> Tomb:
     tomb = get(tx.reader, part, ref)
     if tomb is None:
         raise NotFound(f"'{oid.short(ref)}' has no tombstone")
+    others = {
+        value: other
+        for other, found in all_of(tx.reader, part)
+        if other != ref
+        for value in found.values
+    }
     for value in tomb.values:
-        if tx.txn.get("values", part.prefix + value) == ref:
-            tx.txn.delete("values", part.prefix + value)
+        key = part.prefix + value
+        if tx.txn.get("values", key) != ref:
+            continue
+        if value in others:  # another tombstone blocks the same value
+            tx.txn.put("values", key, others[value])
+        else:
+            tx.txn.delete("values", key)
     lifted = msgspec.structs.replace(tomb, values=[])
     put(tx, part, ref, lifted)
     return lifted

@@ -135,6 +135,27 @@ class Tx:
         self.store_object(part, object_id, data, obj)
         return object_id
 
+    def put_revision(self, part: Part, ref: bytes, obj: encode.Obj) -> bytes:
+        """Store an object (with the zero salt) as a revision of a ref and return its id.
+
+        An object belongs to one ref.  Where the very same one is another's already, this one names
+        its own ref in ``meta`` and so gets an id of its own.
+        """
+        object_id, data = encode.seal(obj, part.key)
+        if self._owner(part, object_id) not in (None, ref):
+            meta: dict[str, object] = {**obj.meta, "ref": ref.hex()}
+            obj = msgspec.structs.replace(obj, meta=meta)
+            object_id, data = encode.seal(obj, part.key)
+        self.store_object(part, object_id, data, obj)
+        return object_id
+
+    def _owner(self, part: Part, object_id: bytes) -> bytes | None:
+        """The ref that an object belongs to, or None while it belongs to none."""
+        owner = self.txn.get("revs", part.prefix + object_id)
+        if owner is None and self.txn.get("refs", part.prefix + object_id) is not None:
+            return object_id
+        return owner
+
     def store_object(self, part: Part, object_id: bytes, data: bytes, obj: encode.Obj) -> None:
         """Store an object that was sealed already.
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.cli.plain import one_line
-from remem.cli.reading import Meter
-from remem.objects.errors import IntegrityError, ScopeRefused, UsageError
+from remem.cli.reading import Meter, cache_dir
+from remem.objects.errors import IntegrityError, RememError, ScopeRefused, UsageError
 from remem.objects.findings import Problem, Report
+from remem.objects.fsck import verify
 
 if TYPE_CHECKING:
     from remem.cli.context import Context
@@ -33,7 +34,12 @@ def run(context: Context, *, fast: bool, objects: bool, index: bool) -> int:
     store = context.store(readonly=True)
     meter = Meter(context)
     try:
-        report = _indexes(store) if index else _canonical(store, meter, fast, objects)
+        if index:
+            report = _indexes(context, store)
+        elif fast or objects:
+            report = verify(store, fast=fast, progress=meter)
+        else:
+            report = verify(store, progress=meter, index_check=lambda _: _check(context, store))
     finally:
         meter.clear()
     if context.json:
@@ -43,21 +49,22 @@ def run(context: Context, *, fast: bool, objects: bool, index: bool) -> int:
     return 0 if report.ok else IntegrityError.exit_code
 
 
-def _canonical(store: Store, meter: Meter, fast: bool, objects: bool) -> Report:
-    """Chain, refs, objects and, unless one of them was asked for alone, the indexes."""
-    from remem.objects.fsck import verify
-
-    if fast or objects:
-        return verify(store, fast=fast, progress=meter)
+def _check(context: Context, store: Store) -> dict[str, object]:
+    """Compare the projections with the heads; without an embedder its vectors are left out."""
     from remem.index.check import check
+    from remem.index.engine import dense_side
 
-    return verify(store, progress=meter, index_check=lambda _: check(store))
+    try:
+        dense = dense_side(context.settings.text("embedder"), cache_dir=cache_dir(context))
+    except RememError as error:
+        context.note(f"the vectors are not checked: {error}")
+        dense = None
+    return check(store, dense)
 
 
-def _indexes(store: Store) -> Report:
-    from remem.index.check import check
-
-    answer = dict(check(store))
+def _indexes(context: Context, store: Store) -> Report:
+    """The projections alone, as a report."""
+    answer = _check(context, store)
     report = Report()
     listed = answer.pop("problems", [])
     assert isinstance(listed, list)

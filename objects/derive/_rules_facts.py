@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from remem.objects.derive import _rules_words as words
-from remem.objects.derive._rules_objects import origin, organisation, person, preferred
+from remem.objects.derive._rules_objects import favoured, hometown, organisation, origin
 from remem.objects.derive._rules_phrase import (
     ADVERBS,
+    BE,
     CONFIDENCE,
     CONFIDENCE_OTHER,
     KIN,
@@ -28,21 +29,438 @@ from remem.objects.derive._rules_phrase import (
 from remem.objects.derive._rules_text import is_left_standing, is_open
 from remem.objects.derive.claim import Claim
 
-_BE = r"(?:'?m| am|'re| are)"
 _PET = "|".join(sorted(words.PETS, key=len, reverse=True))
 _MONTH = "|".join(words.MONTHS)
 _DAY = (
-    rf"(?:(?i:the )?\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?i:{_MONTH})(?:,? \d{{4}})?"
-    rf"|(?i:{_MONTH}) (?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?"
-    r"|\d{4}-\d\d-\d\d)(?![\w-])"
+    rf"(?P<day>(?:\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?i:{_MONTH})(?:,? \d{{4}})?"
+    rf"|(?i:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?"
+    r"|\d{4}-\d\d-\d\d)(?![\w-]))"
 )
-_TITLED = r"(?P<object>[A-Z][\w'-]*\w(?: (?:(?:van|von|de|da|del|der|la) )?[A-Z][\w'-]*\w){0,3})"
-_LOWER = r"(?P<lower>[a-z][a-z'-]+(?: [a-z]+)?)(?=\s*(?:$|[.,;!]))"
 _MINE = r"(?<![\w'@./-])(?:[Mm]y|[Oo]ur)"
-_ADJ = r"(?:(?:new|old|older|younger|little|big|other|sweet|lovely|dear|beautiful|late|eldest|youngest) )?"
+_SOME = (
+    r"(?: (?:an?|another|one|two|three|four|\d))?"
+    r"(?: (?:new|old|older|younger|little|big|other|lovely|cute|beautiful|black|white|rescue))*"
+)
+_AND_NAME = rf"(?P<called>{NAME})(?:(?:,? and |, )(?P<more>{NAME}))?(?: and (?P<most>{NAME}))?"
 
 _MY_NAME = re.compile(
-    rf"(?:(?<![\w'-])[Mm]y (?:(?:full|first|real|given) )?name is|(?<![\w'-])[Mm]y name's"
-    rf"|{ME}{_BE} (?:called|named)|{ME} go by|(?<![\w'-])(?:(?:please |just )?(?:[Cc]all me)"
-    rf"(?! (?:a|an|the|when|if|back|later)\b))) (?:{_TITLED}|{_LOWER})"
+    rf"(?:(?<![\w'-])[Mm]y (?:(?:full|first|real|given) )?name(?: is|'s)|{ME}{BE} (?:called|named)"
+    rf"|(?<![\w'-])(?:[Pp]lease )?[Cc]all me) (?P<called>{NAME})"
+)
+_LOWER_NAME = re.compile(
+    r"(?<![\w'-])my name(?: is|'s) (?P<called>[a-z][a-z'-]+)(?=\s*(?:$|[.,;!]))"
+)
+_KIN_NAME = re.compile(
+    rf"{_MINE} (?P<kin>{KIN})(?:'s name is| is (?:called|named)|'s name's) (?P<called>{NAME})"
+)
+_HAVE_KIN = re.compile(
+    rf"{ME}(?: have| do have|'ve got|'ve)(?P<some>{_SOME}) (?P<kin>{KIN})s?,? "
+    rf"(?:called|named|whose name is|whose names are) {_AND_NAME}"
+)
+_IS_KIN = re.compile(
+    rf"(?P<called>{NAME})(?: is|'s|,) my (?P<kin>{KIN})(?=\s*(?:$|[.,;!])| and\b| who\b)"
+)
+# Before "my sister Anna"; after "gave" or "taught" the name would be what was given.
+_APPOSED = re.compile(
+    rf"(?:(?:^|[,;(–—]|\b(?:with|and|for|of|to|from|by|about|is|are|was|met|see|saw|seen|than|like"
+    r"|but|that|when|because|visit|visited|visiting|miss|called|meet|both|where))[ \"]?)$",
+    re.IGNORECASE,
+)
+_KIN_APPOSED = re.compile(rf"{_MINE} (?P<kin>{KIN}),? (?P<called>{NAME})")
+_PET_APPOSED = re.compile(rf"{_MINE} (?:\w+ )?(?P<pet>{_PET}),? (?P<called>{NAME})")
+_APPOSED_PET = re.compile(
+    rf"(?P<called>{NAME})(?: is|'s|,) my (?:\w+ )?(?P<pet>{_PET})(?=\s*(?:$|[.,;!])| and\b)"
+)
+_PET_NAME = re.compile(
+    rf"{_MINE} (?:\w+ )?(?P<pet>{_PET})s?(?:'s name is| is (?:called|named)|'s name's| are called"
+    rf"|s' names are) {_AND_NAME}"
+)
+_HAVE_PET = re.compile(
+    rf"{ME}{ADVERBS}(?: have| do have|'ve got|'ve| own| got| adopted| bought)(?P<some>{_SOME}) "
+    rf"(?P<pet>{_PET}|{'|'.join(pet + 's' for pet in words.PETS)}),? "
+    rf"(?:called|named|whose name is|whose names are) {_AND_NAME}"
+)
+_GONE = re.compile(
+    r"\b(?:died|passed away|passed on|dead|late|used to|growing up|as a (?:kid|child)|childhood"
+    r"|grave|rip|put (?:him|her|it) down|no longer with us|lost|when i was|had|ex|former)\b",
+    re.IGNORECASE,
+)
+_HAVE = re.compile(
+    rf"{ME}{ADVERBS}(?: have| do have|'ve got|'ve|'ve also got)(?: also| now| got)? "
+    r"(?P<object>(?:(?:an?|two|three|four|five|six|seven|\d{1,2})"
+    r"(?: (?:little|young|older|younger|beautiful|lovely|rescue|adult|grown|small|wonderful|amazing))?"
+    r" (?:kids?|children|sons?|daughters?|brothers?|sisters?|siblings|grandkids|grandchildren|nephews?"
+    rf"|nieces?|cats?|dogs?|{_PET}|puppies|ponies|budgies|parrots|horses|rabbits)))"
+    r"(?=\s*(?:$|[.,;!(–—-])| (?:and|who|that|but|with|at|in|now|too|together|aged|already)\b)"
+)
+_BIRTHDAY = re.compile(
+    rf"(?:{_MINE}(?: (?P<kin>{KIN})'s)?|(?P<name>{NAME})'s) (?:birthday|bday|birth date|date of birth)"
+    rf" (?:is|falls)(?: on)?(?: the)? {_DAY}"
+)
+_BORN = re.compile(
+    rf"(?:(?P<me>{ME}) was|{OTHER} was) born(?: and (?:raised|bred|brought up))?"
+    rf"(?P<how> in(?: the)?| on(?: the)?) "
+)
+_BORN_MORE = re.compile(r",? (?:on(?: the)?|in) ")
+_BORN_DAY = re.compile(_DAY)
+_YEAR = re.compile(r"(?P<year>(?:18|19|20)\d\d)(?![\w-])")
+_GREW_UP = re.compile(rf"(?:(?P<me>{ME})|{OTHER}) grew up in ")
+_FAVOURITE = re.compile(
+    rf"(?:{_MINE}|(?P<name>{NAME})'s) (?:(?:all-time|all time|absolute|current|new) )?"
+    r"favou?rite (?P<topic>[a-z][\w-]*(?: [a-z][\w-]*){0,2}?)(?: of all time| ever| right now)? "
+    r"(?:is|are)(?: (?:still|definitely|now|actually|currently|always|hands down|of course))*:? "
+)
+_IS_FAVOURITE = re.compile(
+    r"(?P<value>[A-Z\"'][^,.;:!?\n()]{1,50}?)(?: is|'s| are)(?: (?:still|definitely|by far|now))* my "
+    r"(?:(?:all-time|all time|absolute|current|new) )?favou?rite (?P<topic>[a-z][\w-]*(?: [a-z]+)?)"
+    r"(?=\s*(?:$|[.,;!])| (?:of all time|ever|because|and|but|since|too)\b)"
+)
+_NO_TOPIC = frozenset(
+    "part thing one bit of memory moment time place spot way ones things parts memories moments".split()
+)
+_MOVED = re.compile(
+    rf"(?:(?P<me>{ME})(?:'ve| have)?|{OTHER}(?:'s| has)?){ADVERBS} (?:moved|relocated|emigrated"
+    r"|immigrated)(?: (?:back|over|out|down|up|away|here|home))*(?= )"
+)
+_FROM = re.compile(r" from ")
+_TO = re.compile(r"(?: back| over| out| down| up)? to ")
+_MOVED_ON = re.compile(r",? (?:and )?(?:then|later|afterwards|eventually|before|but)\b")
+_LOST_JOB = re.compile(
+    rf"{ME}{ADVERBS}(?:(?:'ve| have)?{ADVERBS} (?:left|quit|lost|resigned from|gave up)"
+    rf" (?:my|our) (?:old |day |full-time )?job"
+    rf"|(?: was| got|'ve been| have been){ADVERBS} (?:laid off|fired|let go|made redundant))"
+    r"(?P<from> (?:at|with|from) )?(?![\w'-])"
+)
+_NEW_JOB = re.compile(
+    rf"{ME}(?:'ve| have)?{ADVERBS} (?:started (?:a new job|a job|my new job|working|work)"
+    r"|got (?:a|the|my) (?:new |dream )?job|accepted (?:a|the) (?:job|position)|got hired) "
+    r"(?:at|with|by) "
+)
+_DIVORCED = re.compile(
+    rf"{ME}(?: got| am|'m|'re| are| finally got) (?:divorced|no longer married)\b"
+)
+_GOAL = re.compile(
+    rf"{_MINE} (?:(?:main|ultimate|biggest|big|lifelong|long-term|next) )?(?P<what>goal|dream)"
+    r" (?:is|has always been) to (?=[a-z])"
+)
+
+
+STATE_KEYS = (
+    "married engaged divorced single widowed separated vegetarian vegan pescatarian left-handed"
+    " right-handed colorblind colourblind color-blind colour-blind lactose lactose-intolerant gluten"
+    " gluten-intolerant diabetic asthmatic dyslexic epileptic deaf retired unemployed self-employed"
+    " trans transgender gay bisexual lesbian non-binary autistic short-sighted near-sighted teetotal"
+    " bilingual trilingual allergy asthma adhd diabetes epilepsy arthritis migraines celiac coeliac"
+    " hay tinnitus insomnia dyslexia blood"
+)
+
+
+def names(s: Sentence) -> Iterator[Claim]:
+    """Derive what the writer is called."""
+    found = _MY_NAME.search(s.said)
+    if found is None and s.lower:
+        found = _LOWER_NAME.search(s.said)
+        if found is not None and found["called"] in words.NOT_NAMES | _NO_LOWER_NAME:
+            return
+    elif found is not None and not is_name(found["called"]):
+        return
+    if found is None or not _stands(s, found, found.end()) or not follows(s.said, found.end()):
+        return
+    value = s.cut(*found.span("called"))
+    yield s.claim("name", s.me, value, f"{s.me} is called {value}", *found.span())
+
+
+def kin(s: Sentence) -> Iterator[Claim]:
+    """Derive the names of the writer's relations."""
+    for pattern in (_KIN_NAME, _HAVE_KIN, _IS_KIN):
+        for found in pattern.finditer(s.said):
+            if _stands(s, found, found.end()) and follows(s.said, found.end()):
+                yield from _called(s, found, found["kin"])
+    for found in _KIN_APPOSED.finditer(s.said):
+        if _is_apposed(s, found):
+            yield from _called(s, found, found["kin"])
+
+
+def pets(s: Sentence) -> Iterator[Claim]:
+    """Derive the names of the writer's pets."""
+    for pattern in (_PET_NAME, _HAVE_PET, _APPOSED_PET):
+        for found in pattern.finditer(s.said):
+            if _stands(s, found, found.end()) and not _GONE.search(s.said):
+                yield from _called(s, found, "")
+    for found in _PET_APPOSED.finditer(s.said):
+        if _is_apposed(s, found):
+            yield from _called(s, found, "")
+
+
+def has(s: Sentence) -> Iterator[Claim]:
+    """Derive how many children, siblings and pets the writer has."""
+    for found in _HAVE.finditer(s.said):
+        if _stands(s, found, found.end()):
+            value = s.cut(*found.span("object"))
+            yield s.claim("has", s.me, value, f"{s.me} has {value}", *found.span())
+
+
+def birthdays(s: Sentence) -> Iterator[Claim]:
+    """Derive birthdays and where somebody was born."""
+    for found in _BIRTHDAY.finditer(s.said):
+        who = _owner(s, found)
+        if who is not None and _stands(s, found, found.end()):
+            yield _born(s, who, "birthday", found.start(), *found.span("day"))
+    for found in _BORN.finditer(s.said):
+        who = _one(s, found)
+        if who is not None and _stands(s, found, found.end()):
+            yield from _born_claims(s, who, found)
+    for found in _GREW_UP.finditer(s.said):
+        who, part = _one(s, found), place(s, found.end())
+        if who is not None and part is not None and _stands(s, found, part.after):
+            yield _born(s, who, "grew_up_in", found.start(), part.start, part.end)
+
+
+def favourites(s: Sentence) -> Iterator[Claim]:
+    """Derive favourites: one of each topic at a time."""
+    for found in _FAVOURITE.finditer(s.said):
+        who = _owner(s, found)
+        part = favoured(s, found.end())
+        if who is None or part is None or found["topic"].split()[-1] in _NO_TOPIC:
+            continue
+        if _stands(s, found, part.after):
+            yield _favourite(
+                s, who, found["topic"], part.start, part.end, found.start(), part.after
+            )
+    for found in _IS_FAVOURITE.finditer(s.said):
+        start, end = found.span("value")
+        part = phrase(s, start + 4 if s.said.startswith("The ", start) else start, 5)
+        if part is None or part.after != end or found["topic"].split()[-1] in _NO_TOPIC:
+            continue
+        if s.said[start:end].lower() not in words.NOT_NAMES and _stands(s, found, found.end()):
+            me = Subject(s.me, first=True)
+            yield _favourite(s, me, found["topic"], part.start, part.end, *found.span())
+
+
+def moves(s: Sentence) -> Iterator[Claim]:
+    """Derive where somebody lives from a move that has happened."""
+    for found in _MOVED.finditer(s.said):
+        who = _one(s, found)
+        if who is None or not is_open(s.said, found.start()):
+            continue
+        here = found.end()
+        left = None
+        if lead := _FROM.match(s.said, here):
+            left = hometown(s, lead.end())
+            here = left.after if left else lead.end()
+        lead = _TO.match(s.said, here)
+        new = hometown(s, lead.end()) if lead else None
+        if lead is not None and new is None:
+            continue
+        part = new or left
+        if part is None:
+            continue
+        valid_from, _, after, how = adjunct(s, part.after)
+        if how == "until" or how == "from" or not is_left_standing(s.said, after):
+            continue
+        if _MOVED_ON.match(s.said, after):
+            continue
+        value = s.cut(part.start, part.end)
+        yield s.claim(
+            "lives_in",
+            who.name,
+            value,
+            f"{who.name} lives in {value}" if new else f"{who.name} no longer lives in {value}",
+            found.start(),
+            after,
+            single=not who.many,
+            ends=new is None,
+            valid_from=valid_from if new else None,
+            valid_to=None if new else valid_from,
+            confidence=CONFIDENCE if who.first else CONFIDENCE_OTHER,
+        )
+
+
+def jobs(s: Sentence) -> Iterator[Claim]:
+    """Derive that a job was left, or a new one begun."""
+    for found in _LOST_JOB.finditer(s.said):
+        parts = organisation(s, found.end()) if found["from"] else []
+        if (found["from"] and not parts) or not is_open(s.said, found.start()):
+            continue
+        after = parts[0].after if parts else found.end()
+        valid_to, _, after, _ = adjunct(s, after)
+        if is_left_standing(s.said, after):
+            value = s.cut(parts[0].start, parts[0].end) if parts else ""
+            line = f"{s.me} no longer works at {value}" if value else f"{s.me} left a job"
+            yield s.claim(
+                "works_at", s.me, value, line, found.start(), after, ends=True, valid_to=valid_to
+            )
+    for found in _NEW_JOB.finditer(s.said):
+        for part in organisation(s, found.end()):
+            valid_from, _, after, _ = adjunct(s, part.after)
+            if _stands(s, found, after):
+                value = s.cut(part.start, part.end)
+                line = f"{s.me} works at {value}"
+                yield s.claim(
+                    "works_at", s.me, value, line, found.start(), after, valid_from=valid_from
+                )
+
+
+def states(s: Sentence) -> Iterator[Claim]:
+    """Derive marriage, diet, health: what a person is or has in a word."""
+    for found in _STATUS.finditer(s.said):
+        if _stands(s, found, found.end()):
+            value = s.cut(*found.span("object"))
+            yield s.claim("marital_status", s.me, value, f"{s.me} is {value}", *found.span())
+    for found in _NOT_MARRIED.finditer(s.said):
+        if _stands(s, found, found.end()):
+            value = s.cut(*found.span("object"))
+            line = f"{s.me} is no longer {value}"
+            yield s.claim("marital_status", s.me, value, line, *found.span(), ends=True)
+    for found in _TRAIT.finditer(s.said):
+        if _stands(s, found, found.end()):
+            value = s.cut(*found.span("object"))
+            yield s.claim("is_a", s.me, value, f"{s.me} is {value}", *found.span())
+    for found in _ALLERGY.finditer(s.said):
+        if not _stands(s, found, found.end()):
+            continue
+        group = next(name for name in ("object", "other", "illness") if found[name])
+        value = s.cut(*found.span(group))
+        predicate = "has" if group == "illness" else "allergic_to"
+        line = f"{s.me} {predicate.replace('allergic', 'is allergic').replace('_', ' ')} {value}"
+        yield s.claim(predicate, s.me, value, line, *found.span())
+
+
+def goals(s: Sentence) -> Iterator[Claim]:
+    """Derive what the writer calls a goal or dream."""
+    for found in _GOAL.finditer(s.said):
+        part = phrase(s, found.end(), 10)
+        if part is not None and _stands(s, found, part.after):
+            value = s.cut(part.start, part.end)
+            line = f"{s.me}'s {found['what']} is to {value}"
+            yield s.claim("has_goal", s.me, value, line, found.start(), part.after)
+
+
+def _stands(s: Sentence, found: re.Match[str], end: int) -> bool:
+    return is_open(s.said, found.start()) and is_left_standing(s.said, end)
+
+
+def _one(s: Sentence, found: re.Match[str]) -> Subject | None:
+    return Subject(s.me, first=True) if found["me"] else other(s, found)
+
+
+def _owner(s: Sentence, found: re.Match[str]) -> Subject | None:
+    """Read whose birthday or favourite it is."""
+    groups = found.groupdict()
+    if groups["name"]:
+        return Subject(groups["name"]) if is_name(groups["name"]) else None
+    if kin := groups.get("kin"):
+        return Subject(f"{s.me}'s {kin}", many=kin in words.MANY_KIN)
+    return Subject(s.me, first=True)
+
+
+def _is_apposed(s: Sentence, found: re.Match[str]) -> bool:
+    before = s.said[: found.start()].rstrip()
+    if not is_name(found["called"].removesuffix("'s")) or _GONE.search(s.said):
+        return False
+    if found[0][: found.start("called") - found.start()].endswith(", "):
+        return False
+    return _APPOSED.search(before) is not None
+
+
+def _called(s: Sentence, found: re.Match[str], relation: str) -> Iterator[Claim]:
+    """Yield a claim for each name of a match."""
+    groups = found.groupdict()
+    for group in ("called", "more", "most"):
+        name = groups.get(group)
+        if not name:
+            continue
+        start, end = found.span(group)
+        if name.endswith("'s"):
+            end -= 2
+        if not is_name(s.said[start:end]):
+            return
+        value = s.cut(start, end)
+        if not relation:
+            pet = str(groups["pet"])
+            line = f"{s.me} has a {pet} called {value}"
+            yield s.claim("has_pet", s.me, value, line, found.start(), max(end, found.end()))
+            continue
+        kind = relation.rsplit(" ", 1)[-1].replace("é", "e")
+        married = kind in ("wife", "husband", "spouse")
+        predicate = "married_to" if married else f"has_{kind}"
+        line = (
+            f"{s.me} is married to {value}"
+            if married
+            else f"{s.me} has a {relation} called {value}"
+        )
+        single = kind in words.ONE_KIN
+        yield s.claim(
+            predicate,
+            s.me,
+            value,
+            line,
+            found.start(),
+            max(end, found.end()),
+            kind="relation",
+            single=single,
+        )
+
+
+def _born_claims(s: Sentence, who: Subject, found: re.Match[str]) -> Iterator[Claim]:
+    here = found.end()
+    for _ in range(2):
+        if day := _BORN_DAY.match(s.said, here):
+            yield _born(s, who, "birthday", found.start(), *day.span("day"))
+            here = day.end()
+        elif (year := _YEAR.match(s.said, here)) and date_bounds(year[0]):
+            yield _born(s, who, "birth_year", found.start(), *year.span())
+            here = year.end()
+        elif parts := origin(s, here):
+            yield _born(s, who, "born_in", found.start(), parts[0].start, parts[0].end)
+            here = parts[0].after
+        else:
+            return
+        more = _BORN_MORE.match(s.said, here)
+        if more is None:
+            return
+        here = more.end()
+
+
+_BORN_LINES = {
+    "birthday": "{}'s birthday is {}",
+    "birth_year": "{} was born in {}",
+    "born_in": "{} was born in {}",
+    "grew_up_in": "{} grew up in {}",
+}
+
+
+def _born(s: Sentence, who: Subject, predicate: str, begin: int, start: int, end: int) -> Claim:
+    value = s.cut(start, end)
+    return s.claim(
+        predicate,
+        who.name,
+        value,
+        _BORN_LINES[predicate].format(who.name, value),
+        begin,
+        end,
+        single=None if not who.many else False,
+        confidence=CONFIDENCE if who.first else CONFIDENCE_OTHER,
+    )
+
+
+def _favourite(
+    s: Sentence, who: Subject, topic: str, start: int, end: int, begin: int, after: int
+) -> Claim:
+    value = s.cut(start, end)
+    return s.claim(
+        "favourite_" + "_".join(topic.lower().replace("-", " ").split()).replace("color", "colour"),
+        who.name,
+        value,
+        f"{who.name}'s favourite {topic} is {value}",
+        begin,
+        after,
+        kind="preference",
+        single=True,
+        confidence=CONFIDENCE if who.first else CONFIDENCE_OTHER,
+    )
+
+
+_NO_LOWER_NAME = frozenset(
+    "not unknown wrong missing long short unusual hard rare common on in".split()
 )

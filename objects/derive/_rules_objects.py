@@ -22,7 +22,7 @@ from remem.objects.derive._rules_phrase import (
 
 _ARTICLE = re.compile(r"(?:an?|the|some|my|our) ")
 _WORKPLACE = re.compile(
-    r"(?:an?|the local|our local) (?:[\w'+&-]+ ){0,4}?(?:company|start-?up|hospital|school|bank"
+    r"(?:an?|the) (?:[\w'+&-]+ ){0,4}?(?:company|start-?up|hospital|school|bank"
     r"|university|college|restaurant|caf[eé]|firm|agency|shop|store|bakery|library|hotel|gym"
     r"|non-?profit|charity|museum|clinic|studio|lab|laboratory|factory|shelter|supermarket"
     r"|newspaper|magazine|farm|brewery|bookstore|bookshop|airport|airline|consultancy|pharmacy"
@@ -42,7 +42,9 @@ _FEW_WORDS = re.compile(
     r"(?:(?:fluent|native|basic|broken|conversational|some|a little|a bit of|a little bit of|good"
     r"|decent|perfect|only|both|mostly|mainly) )*"
 )
-_LANGUAGE = re.compile(r"(?:(?:fluent|some|a little|a bit of|basic|conversational|broken) )*([A-Za-z]+)")
+_LANGUAGE = re.compile(
+    r"(?:(?:fluent|some|a little|a bit of|basic|conversational|broken) )*([A-Za-z]+)"
+)
 _MORE = re.compile(r", and |, | and | as well as | & |, plus | plus ")
 _JUDGED = frozenset(
     """bad terrible good great big huge decent natural born better lousy awful horrible slow fast
@@ -62,7 +64,9 @@ _KNOWN = re.compile(
     r"the (?:ocean|sea|beach|outdoors|mountains|snow|rain|summer|winter|autumn|countryside|desert"
     r"|great outdoors|forest|cold|heat|piano|guitar|violin|arts|theatre|theater|Beatles|[A-Z]\w+)\b"
 )
-_RESTRICTS = re.compile(r" (?:that|who|whom|which|where|whose|when|if|than|i|I|we|they|you|is|are)\b")
+_RESTRICTS = re.compile(
+    r" (?:that|who|whom|which|where|whose|when|if|than|i|I|we|they|you|is|are)\b"
+)
 _AND = re.compile(
     r" and ((?!(?:go|do|try|find|play|have|want|need|think|hate|love|like|get|make|work|live|am|was"
     r"|used|my|it|so|the|a|an|how|feel|hope|enjoy|still|always|just|can|also|really)\b)"
@@ -77,13 +81,30 @@ _NO_TASTE = re.compile(
 )
 _PERSON = re.compile(NAME)
 _SHORT_PLACES = frozenset(("UK", "US", "USA", "UAE", "NYC", "LA", "DC", "NZ", "SF", "U.S.", "U.K."))
+_DEFINITE = re.compile(r"the (?=\w)")
+_FAVOURED_STOP = re.compile(r"\s(?:by far|because|of all|these days|at the moment|to)\b")
+_DESCRIBES = frozenset(
+    """great good amazing awesome bad closed gone broken back better best nice hard tough fun easy
+    delicious yummy perfect beautiful lovely cool brilliant excellent fantastic wonderful sick ill
+    dead out off on up down over coming playing winning losing changing running falling open full
+    empty early late new old different difficult available unavailable close near far missing lost
+    cancelled canceled finished done obvious clear secret blooming approaching too""".split()
+)
+_DWELLING = re.compile(
+    r"\b(?:house|apartment|flat|home|live|living|lived|city|town|village|family|neighbou?rhood|job"
+    r"|country|college|uni|university|moved (?:back|out|over|here|away)|husband|wife|parents|kids"
+    r"|rent|landlord|weather|abroad|years old|relocated|emigrated|immigrated)\b",
+    re.IGNORECASE,
+)
 _NO_ALLERGY = frozenset("nonsense bullshit bs work mornings mondays drama stupidity people".split())
 _TOOL = re.compile(r"([A-Za-z0-9][\w.+#/-]*(?: [A-Z0-9][\w.+#/-]*){0,2})")
 _TOOL_ENDS = re.compile(
     r"\s*(?:$|[.,;!)(])| +(?:for|as|to|on|with|and|at|because|since|instead|every|now|in|daily|over"
     r"|mostly|but|when|rather|by default|anymore|any)\b"
 )
-_NO_TOOL = _NO_START | frozenset("it this that these those what everything them both all only".split())
+_NO_TOOL = _NO_START | frozenset(
+    "it this that these those what everything them both all only".split()
+)
 _PREFERRED_STOP = re.compile(r"\s(?:to|over|rather|instead|more|above|for|in|on|when|any)\b")
 _OWNED = re.compile(r"(?:an? |(?=(?:two|three|four|five|\d{1,2}) ))")
 _OWNED_STOP = re.compile(r"\s(?:in|on|at|with|from|near)\b")
@@ -226,6 +247,36 @@ def preferred(s: Sentence, at: int) -> list[Part]:
         return []
     value = s.said[found.start : found.end].lower()
     return [] if value.split()[0] in ("not", "to", "if", "when") else [found]
+
+
+def favoured(s: Sentence, at: int) -> Part | None:
+    """Read what is somebody's favourite; what only describes it is none."""
+    start = at
+    if article := _DEFINITE.match(s.said, at):
+        start = article.end()
+    found = phrase(s, start, 5, _FAVOURED_STOP)
+    if found is None:
+        return None
+    last = s.said[found.start : found.end].rsplit(" ", 1)[-1].lower()
+    first = s.said[found.start : found.end].split()[0].lower()
+    if last in _DESCRIBES or (first in _NO_START and first not in ("a", "an")):
+        return None
+    return found
+
+
+def hometown(s: Sentence, at: int) -> Part | None:
+    """Read a place that people move to, which a program or a company is not.
+
+    One word alone must be a known city, region or country, or the sentence must speak of living.
+    """
+    found = place(s, at)
+    if found is None:
+        return None
+    value = s.said[found.start : found.end]
+    last = value.rsplit(", ", 1)[-1].lower()
+    if last in words.REGIONS or value.lower() in words.CITIES or _DWELLING.search(s.said):
+        return found
+    return None
 
 
 def tool(s: Sentence, at: int) -> list[Part]:

@@ -16,7 +16,7 @@ DAY_US = 86_400_000_000  # microseconds
 SINGLE_VALUED = frozenset(
     (
         *("lives_in", "name", "birthday", "birth_year", "born_in", "is_from", "married_to"),
-        *("moved_to", "is"),
+        *("moved_to", "is", "marital_status"),
     )
 )
 
@@ -28,6 +28,7 @@ _MANY = sorted(words.MANY_KIN, key=len, reverse=True)
 KIN = "|".join((*_MANY, *_ONE))
 NAME = r"[A-Z][\w'-]*[\w](?: (?:(?:van|von|de|da|del|der|la) )?[A-Z][\w'-]*\w){0,2}"
 ME = r"(?<![\w'@./-])(?:[Ii]|[Ww]e)"
+BE = r"(?:'?m| am|'re| are)"
 ADVERBS = (
     r"(?: (?:now|currently|still|also|actually|really|just|both|all|mostly|usually|already"
     r"|personally|definitely|presently|absolutely|totally|truly|simply|always|generally|normally"
@@ -41,7 +42,9 @@ OTHER = (
 
 _PROPER = re.compile(r"[A-Z][\w'&/.-]*")
 _JOIN = re.compile(r" (?:(?:of|the|de|la|le|les|del|di|da|do|dos|der|den|upon|on|sur|am|&|and) )?")
-_AND_SONS = re.compile(r"(?:[A-Z][\w-]* )?(?:Co|Sons|Company|Partners)\b|[A-Z]\w+ (?:Inc|Ltd|LLP)\b")
+_AND_SONS = re.compile(
+    r"(?:[A-Z][\w-]* )?(?:Co|Sons|Company|Partners)\b|[A-Z]\w+ (?:Inc|Ltd|LLP)\b"
+)
 _FOLLOW = re.compile(
     r"\s*(?:$|[^\w\s'-]|-(?!\w))"
     r"| +(?:and|but|or|with|because|since|as|for|where|when|which|who|near|at|on|in|right|these"
@@ -65,7 +68,9 @@ _ABSTRACT = frozenset(
     my your his her our their this that these those a an the one two some any comfort darkness
     pajamas sweatpants jeans interaction anticipation uncertainty solitude circles between""".split()
 )
-_MONTH = "|".join(f"{month[:3]}(?:{month[3:]})?" for month in words.MONTHS if month != "may") + "|may"
+_MONTH = (
+    "|".join(f"{month[:3]}(?:{month[3:]})?" for month in words.MONTHS if month != "may") + "|may"
+)
 DATE = (
     r"(?:\d{4}-\d\d(?:-\d\d)?(?!\d)"
     rf"|(?i:{_MONTH})\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?,? (?:19|20)\d\d(?!\d)"
@@ -95,6 +100,13 @@ _TRAIL = re.compile(
     r"|personally|tbh|though|with|of|in|to|at|on|for|about|from|by|the|a|an|my|our|most of all"
     r"|since|all the time|in general|yesterday|last \w+|this \w+|a few \w+ ago|\w+ \w+ ago))+$"
 )
+_STRANDED = re.compile(r" (?:with|of|in|to|at|on|for|about|from|by)$")
+_ADJECTIVE = re.compile(
+    r"\b(?:an?|very|really) (?:[\w-]+(?:ful|ive|ous|able|ible|less|ish|ed|al|ant|ent|ing)|safe|big"
+    r"|small|nice|good|great|fun|new|old|calm|warm|quiet|simple|short|long|young|cute|little|happy"
+    r"|healthy|easy|lovely|friendly|cosy|cozy|slow|fast|cheap|strong|light|dark|red|blue|green)$"
+)
+_MORE_ADJECTIVES = re.compile(r",? (?:and |or )?[a-z]")
 _DANGLING = re.compile(
     r"\b(?:it|its|it's|this|that|that's|these|those|them|they|him|her|his|hers|their|theirs|one|ones"
     r"|here|there|so|such|you|your|yours|u|ya|everyone|everybody|what|how|who|why|when|where|which"
@@ -274,7 +286,9 @@ def place(s: Sentence, at: int) -> Part | None:
         return _lower_place(s, at) if s.lower else None
     if region := re.compile(r", ((?:[A-Z][\w.]*)(?: [A-Z]\w*)?)").match(said, found.end):
         name = region[1].rstrip(".").replace(".", "").lower()
-        if name in words.REGIONS and _FOLLOW.match(said, region.start(1) + len(region[1].rstrip("."))):
+        if name in words.REGIONS and _FOLLOW.match(
+            said, region.start(1) + len(region[1].rstrip("."))
+        ):
             return Part(start, region.start(1) + len(region[1].rstrip(".")))
     return found
 
@@ -289,9 +303,24 @@ def _lower_place(s: Sentence, at: int) -> Part | None:
         parts, end = parts[:1], at + len(parts[0])
     if not _HARD_END.match(s.said, end) or any(part in _ABSTRACT for part in parts):
         return None
-    if len(parts) == 2 and parts[1] in ("and", "but", "with", "since", "now", "for", "because", "too"):
+    if len(parts) == 2 and parts[1] in (
+        "and",
+        "but",
+        "with",
+        "since",
+        "now",
+        "for",
+        "because",
+        "too",
+    ):
         end = at + len(parts[0])
     return Part(at, end)
+
+
+def title(s: Sentence, at: int) -> Part | None:
+    """Read a title in quotes."""
+    found = _TITLE.match(s.said, at)
+    return Part(found.start(1), found.end(1), found.end()) if found else None
 
 
 def phrase(s: Sentence, at: int, most: int, stop: re.Pattern[str] | None = None) -> Part | None:
@@ -304,16 +333,20 @@ def phrase(s: Sentence, at: int, most: int, stop: re.Pattern[str] | None = None)
         stop: ends it as well.
     """
     said = s.said
-    if title := _TITLE.match(said, at):
-        return Part(title.start(1), title.end(1), title.end())
+    if quoted := title(s, at):
+        return quoted
     cut = _PHRASE_END.search(said, at)
     end = cut.start() if cut else len(said)
     if stop is not None and (earlier := stop.search(said, at, end)):
         end = earlier.start()
     end = at + len(said[at:end].rstrip(" .'"))
     if trail := _TRAIL.search(said, at, end):
+        if cut is not None and cut[0][:1].isspace() and _STRANDED.search(trail[0]):
+            return None  # what the preposition belongs to was cut off
         end = trail.start()
     value = said[at:end]
+    if _ADJECTIVE.search(said, max(0, at - 3), end) and _MORE_ADJECTIVES.match(said, end):
+        return None  # "a safe, friendly place"
     if not value or value != value.strip() or not value[0].isalnum() or value.count(" ") >= most:
         return None
     return None if _DANGLING.search(value) else Part(at, end)
@@ -354,7 +387,12 @@ def date_bounds(written: str) -> tuple[int, int] | None:
                 month = int(part)
         elif len(part) > 2 and part.lower() not in ("of",):
             month = 1 + [m[:3] for m in words.MONTHS].index(part[:3].lower())
-    if not year or month > 12 or (day and not month) or day > (month_days(year, month) if month else 0):
+    if (
+        not year
+        or month > 12
+        or (day and not month)
+        or day > (month_days(year, month) if month else 0)
+    ):
         return None
     if day:
         first = day_number(year, month, day)

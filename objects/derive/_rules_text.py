@@ -103,7 +103,7 @@ _OPENER = re.compile(
 )
 
 
-def own_words(text: str, speaker: str) -> str | None:
+def own_words(text: str, speaker: str) -> str:
     """Copy a text with what is not the writer's own talk blanked out.
 
     Args:
@@ -111,10 +111,8 @@ def own_words(text: str, speaker: str) -> str | None:
         speaker: who wrote it, or empty; a line labelled with another name is somebody else's.
 
     Returns:
-        Text of the same length, or None when none of it may be read so.
+        Text of the same length.
     """
-    if len(text) > MAX_TEXT or _TASK.search(text):
-        return None
     work = text.translate(_PLAIN)
     if "`" in work or "~~~" in work:
         work = _FENCE.sub(_blank_code, work)
@@ -136,7 +134,7 @@ def own_words(text: str, speaker: str) -> str | None:
 
 
 def sentences(work: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each sentence that states something."""
+    """Yield start and end of each sentence that is no question."""
     start = 0
     for stop in _STOP.finditer(work):
         end = stop.end()
@@ -151,6 +149,16 @@ def sentences(work: str) -> Iterator[tuple[int, int]]:
         start = stop.end()
     if start < len(work) and _states(work, start, len(work)):
         yield _without_bullet(work, start, len(work)), len(work)
+
+
+def sets_task(text: str) -> bool:
+    """Say whether a text is about a text or a game rather than about its writer."""
+    return _TASK.search(text) is not None
+
+
+def is_stated(said: str) -> bool:
+    """Say whether a sentence is meant as it stands, neither supposed nor joked nor hearsay."""
+    return _NOT_SAID.search(said) is None
 
 
 def is_open(said: str, at: int) -> bool:
@@ -173,8 +181,7 @@ def is_left_standing(said: str, at: int) -> bool:
 def _states(work: str, start: int, end: int) -> bool:
     if not 6 <= end - start <= MAX_SENTENCE:
         return False
-    said = work[start:end]
-    return "?" not in said[-4:] and _NOT_SAID.search(said) is None
+    return work.find("?", max(start, end - 4), end) < 0
 
 
 def _goes_on(work: str, start: int, stop: int, after: int) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from remem.objects.derive import _rules_objects as objects
 from remem.objects.derive._rules_phrase import (
     ADVERBS,
+    BE,
     CONFIDENCE,
     CONFIDENCE_OTHER,
     ME,
@@ -25,13 +26,12 @@ from remem.objects.derive._rules_phrase import (
     other,
     place,
 )
-from remem.objects.derive._rules_words import OCCUPATIONS
+from remem.objects.derive._rules_words import LANGUAGES, OCCUPATIONS, PLAYED
 from remem.objects.derive._rules_text import is_left_standing, is_open
 from remem.objects.derive.claim import Claim
 
 Reader = Callable[[Sentence, int], list[Part]]
 
-_BE = r"(?:'?m| am|'re| are)"
 _ENDED = re.compile(r",? (?:any ?more|any longer|these days|now)\b")
 _GOES_ON = re.compile(r",? (?:since|for|all my life|my whole life|my entire life)\b")
 
@@ -160,13 +160,13 @@ def _mine(base: str, past: str, being: str) -> re.Pattern[str]:
     a = ADVERBS
     now = _either(
         base and rf"{a} (?:{base})",
-        being and rf"{_BE}{a} (?:{being})",
+        being and rf"{BE}{a} (?:{being})",
         being and rf"(?:'ve| have){a} been{a} (?:{being})",
     )
-    ended = _either(base and rf" no longer (?:{base})", being and rf"{_BE} no longer (?:{being})")
+    ended = _either(base and rf" no longer (?:{base})", being and rf"{BE} no longer (?:{being})")
     denied = _either(
         base and rf" (?:don't|do not|dont)(?: really)? (?:{base})",
-        being and rf"{_BE} not (?:{being})",
+        being and rf"{BE} not (?:{being})",
     )
     used = rf"{a} used to{a} " + _either(base, being and f"be (?:{being})")
     perfect = rf"(?:'ve| have){a} (?:{past})" if past else r"(?!)"
@@ -202,9 +202,7 @@ def _place(s: Sentence, at: int) -> list[Part]:
     return [found] if found else []
 
 
-_FANS = (
-    r"(?:an? )(?:(?:big|huge|massive|great|total|lifelong|avid|major) )?fan of|into|passionate about|obsessed with|keen on|fond of|hooked on|crazy about"
-)
+_FANS = r"(?:an? )(?:(?:big|huge|massive|great|total|lifelong|avid|major) )?fan of|into|passionate about|obsessed with|keen on|fond of|hooked on|crazy about"
 
 _LIKE_KEYS = (
     "like likes liked love loves loved enjoy enjoys enjoyed adore adores adored fan into passionate"
@@ -260,11 +258,24 @@ VERBS = (
         third="speaks|can speak",
         past="spoke",
         being="fluent in|a native speaker of",
+        keys=LANGUAGES,
     ),
     Verb("learning", objects.learnt, being="learning|learning how to play|learning to play"),
-    Verb("is_from", objects.origin, being="from|originally from", by_name=False),
+    Verb(
+        "is_from",
+        objects.origin,
+        base="come from|hail from",
+        third="comes from|hails from",
+        being="from|originally from",
+        by_name=False,
+    ),
     Verb("married_to", objects.person, being="married to"),
-    Verb("allergic_to", objects.several, being="allergic to|severely allergic to|deathly allergic to"),
+    Verb(
+        "allergic_to",
+        objects.several,
+        being="allergic to|severely allergic to|deathly allergic to",
+        keys=frozenset(("allergic",)),
+    ),
     Verb(
         "prefers",
         objects.preferred,
@@ -291,7 +302,7 @@ VERBS = (
         past="disliked|hated|despised",
         kind="preference",
     ),
-    Verb("plays", objects.instruments, base="play", third="plays", past="played", being="playing"),
+    Verb("plays", objects.instruments, base="play", third="plays", past="played", keys=PLAYED),
     Verb("uses", objects.tool, base="use", third="uses", past="used", being="using"),
     Verb("owns", objects.owned, base="own", third="owns", past="owned"),
     Verb("drives", objects.owned, base="drive", third="drives", past="drove"),

@@ -63,6 +63,39 @@ REGIONS = frozenset(
     *("saudi arabia", "united kingdom", "united states", "northern ireland", "nova scotia"),
 }
 
+# Cities that stand alone after "moved to", where a program or a company may stand as well.
+CITIES = frozenset(
+    """aachen aarhus abidjan accra adelaide albuquerque alexandria algiers amsterdam anchorage ankara
+    antwerp asheville athens atlanta auckland austin baghdad bali baltimore bangalore bangkok
+    barcelona basel bath beijing beirut belfast belgrade bergen berlin bern bilbao birmingham bogota
+    bogotá boise bologna bonn bordeaux boston boulder bratislava bremen brighton brisbane bristol
+    brno brooklyn brussels bucharest budapest buffalo cairo calgary cambridge canberra cardiff
+    casablanca charlotte charleston chennai chicago christchurch cincinnati cleveland cologne
+    columbus copenhagen cork coventry dakar dallas darwin delhi denver derby detroit dhaka doha
+    dortmund dresden dubai dublin dundee durham düsseldorf edinburgh edmonton eindhoven essen exeter
+    florence frankfurt freiburg fresno galway gdańsk geneva genoa ghent glasgow gothenburg granada
+    graz grenoble groningen guangzhou haarlem haifa halifax hamburg hannover hanover hanoi havana
+    heidelberg helsinki hobart honolulu houston hyderabad indianapolis innsbruck istanbul jacksonville
+    jakarta jerusalem johannesburg karachi kathmandu kiel kigali kolkata kraków krakow kyiv kyoto
+    lagos lahore lausanne leeds leicester leiden leipzig lille lima limerick linz lisbon liverpool
+    ljubljana london lyon lviv madison madrid malmö manchester manila maputo marrakesh marseille
+    medellín melbourne memphis miami milan milwaukee minneapolis minsk montevideo montpellier
+    montreal montréal moscow mumbai munich münster nairobi nantes naples nashville newcastle nice
+    nicosia norwich nottingham nuremberg oakland odessa omaha orlando osaka oslo ottawa oxford palermo
+    paris perth philadelphia phoenix pittsburgh plymouth portland porto prague pune quito raleigh
+    reading reykjavik riga rome rotterdam sacramento salzburg santiago sapporo sarajevo savannah
+    seattle seoul seville shanghai sheffield shenzhen sofia southampton split stavanger stockholm
+    strasbourg stuttgart sunderland sydney taipei tallinn tampa tampere tbilisi tehran tirana tokyo
+    toronto toulouse trieste trondheim tucson tulsa tunis turin turku utrecht valencia vancouver venice
+    verona vienna vilnius warsaw wellington winnipeg wrocław york zagreb zurich zürich""".split()
+) | {
+    *("new york", "new york city", "los angeles", "san francisco", "san diego", "san jose"),
+    *("las vegas", "new orleans", "salt lake city", "kansas city", "st. louis", "santa fe"),
+    *("hong kong", "ho chi minh city", "kuala lumpur", "cape town", "tel aviv", "buenos aires"),
+    *("rio de janeiro", "são paulo", "sao paulo", "mexico city", "the hague", "hague", "nyc"),
+    *("costa mesa", "long beach", "fort worth", "el paso", "abu dhabi", "addis ababa", "ann arbor"),
+}
+
 PLAYED = frozenset(
     """accordion bagpipes banjo baseball basketball bass bassoon badminton bridge cello chess
     clarinet cricket darts drums dulcimer euphonium fiddle flute football futsal go golf guitar

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from remem.objects import audit, encode, oid, refs
+from remem.objects import audit, encode, oid, refs, tombs
 from remem.objects import format as fmt
 from remem.objects.admit import Receipt
 from remem.objects.kv import Txn
@@ -121,6 +121,7 @@ OBJECTS: dict[str, Observation | Memory] = {
         meta={"seen": 2},
     ),
 }
+VALUE = "\u00ab Tea\u00a0 at FOUR\u2026 \u00bb!"
 REF = encode.seal(MINIMAL, HOME.key)[0]
 LATER = encode.seal(observation("tea at five"), HOME.key)[0]
 
@@ -186,6 +187,7 @@ def vectors() -> dict[str, object]:
         "head": audit.encode_head(head).hex(),
         "part": encode_part(HOME).hex(),
         "source": {"digest": oid.keyed(HOME.key, b"file:notes.txt", b"7").hex()},
+        "value": {"digest": tombs.value_key(HOME, VALUE)[4:].hex(), "text": VALUE},
     }
 
 
@@ -306,9 +308,12 @@ def _changes(tx: Tx) -> None:
 def _ends(tx: Tx) -> None:
     milk = encode.seal(observation("milk first"), HOME.key)[0]
     _change(tx, "erase", milk, status="erased", reason="asked")
-    _change(tx, "flag", milk)
     tx.txn.delete("objects", HOME.prefix + milk)
-    _change(tx, "purge", milk)
+    _change(tx, "purge", milk, reason="asked")
+    tombs.bury(tx, HOME, milk, ["milk first"], "asked")
+    buried = tombs.get(tx.reader, HOME, milk)
+    assert buried is not None
+    tombs.put(tx, HOME, milk, msgspec.structs.replace(buried, purged=tx.now))
     _change(tx, "unhold", REF)
 
 

@@ -124,12 +124,12 @@ def read_object(data: bytes, key: bytes) -> tuple[str, list[Any], bool]:
     return kind, elements, blake3(zeroed, key=key).digest(16) == elements[1]
 
 
-def digest(key: bytes, *parts: bytes) -> bytes:
+def digest(key: bytes, *parts: bytes, size: int = 16) -> bytes:
     """A digest as keys of tables hold it."""
     hasher = blake3(key=key)
     for part in parts:
         hasher.update(struct.pack("<Q", len(part)) + part)
-    return hasher.digest(16)
+    return hasher.digest(size)
 
 
 # -- the store --------------------------------------------------------------------------------
@@ -157,6 +157,7 @@ class Store:
         self.objects = self._objects()
         self._sources()
         self._cites()
+        self._tombs()
 
     def _parts(self) -> dict[int, list[Any]]:
         parts = {}
@@ -276,8 +277,14 @@ class Store:
                 if STATUSES[state[1]] != "erased":
                     need(present, "a head is missing")
                 else:
-                    need(not present or bool(state[11] & FLAGGED), "erased, yet there")
+                    need(not present or self._waits(part, entry[2]), "erased, yet there")
         return objects
+
+    def _waits(self, part: int, ref: bytes) -> bool:
+        tomb = self.tables["tombs"].get(struct.pack(">I", part) + ref)
+        if tomb is None:
+            return bool(self.states[part, ref][11] & FLAGGED)
+        return unpack(tomb)[4] is None
 
     def _brought(self, part: int, object_id: bytes) -> bool:
         return any(
@@ -302,6 +309,15 @@ class Store:
             kind, elements = self.objects.get((part, state[0]), ("", []))
             for cited in elements[6] if kind == "memory" else []:
                 need(prefix + cited + ref in self.tables["cites"], "row of a citation")
+
+    def _tombs(self) -> None:
+        for key, value in self.tables["tombs"].items():
+            state = self.states[struct.unpack(">I", key[:4])[0], key[4:]]
+            need(STATUSES[state[1]] == "erased", "tombstone of a living ref")
+            for listed in unpack(value)[3]:
+                need(key[:4] + listed in self.tables["values"], "value of a tombstone")
+        for key, ref in self.tables["values"].items():
+            need(key[4:] in unpack(self.tables["tombs"][key[:4] + ref])[3], "value of nothing")
 
     def text(self, part: int, object_id: bytes) -> str:
         """Text of an object."""

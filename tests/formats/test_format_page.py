@@ -16,6 +16,7 @@ from remem.objects import format as fmt
 from remem.objects.admit import Receipt
 from remem.objects.derive.queue import Job
 from remem.objects.reader import Part
+from remem.objects.tombs import Tomb
 from tests.formats import build, decoder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -49,6 +50,7 @@ FIELDS = {
     "Head": audit.Head,
     "Receipt": Receipt,
     "Job": Job,
+    "Tomb": Tomb,
 }
 
 

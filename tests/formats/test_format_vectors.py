@@ -10,7 +10,7 @@ import pytest
 from remem.objects import audit, encode, oid, refs
 from remem.objects.reader import decode_part
 from tests.formats import build
-from tests.formats.decoder import read_object, unpack
+from tests.formats.decoder import digest, read_object, unpack
 
 GOLDEN = json.loads(build.VECTORS.read_text())
 KEY = bytes.fromhex(GOLDEN["key"])
@@ -77,6 +77,14 @@ def test_the_rows_are_chained() -> None:
 
 def test_the_partition_reads_back() -> None:
     assert decode_part(bytes.fromhex(GOLDEN["part"])) == build.HOME
+
+
+def test_the_digest_of_a_value_is_as_the_page_says() -> None:
+    golden = GOLDEN["value"]
+    assert golden["text"] != "tea at four"
+    assert digest(KEY, b"value", b"tea at four", size=32).hex() == golden["digest"]
+    source = digest(KEY, b"file:notes.txt", b"7")
+    assert source.hex() == GOLDEN["source"]["digest"]
 
 
 @pytest.mark.parametrize("group", ["objects", "entries", "rows"])

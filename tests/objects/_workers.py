@@ -172,12 +172,14 @@ def fan(works: list[Callable[[], None]], kill: Callable[[list[int]], None] | Non
     os.close(gate_w)
     if kill is not None:
         kill(pids)
+    bad = []
     for pid in pids:
-        _, status = os.waitpid(pid, 0)
-        code = os.waitstatus_to_exitcode(status)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         if code and not (kill is not None and code == -signal.SIGKILL):
-            say(f"bad exit {code}")
-            sys.exit(1)
+            bad.append(code)
+    if bad:
+        say(f"bad exits {bad}")
+        sys.exit(1)
 
 
 def do_adds(
@@ -208,12 +210,11 @@ def do_many(root: str, writers: str, count: str, size_b: str, batch: str, reader
         until = int(writers) * int(count)
         while seen < until:
             with store.read(actor().grant) as reader:
-                part = reader.parts[0]
-                last = reader.last_seq(part)
+                last = sum(reader.last_seq(part) for part in reader.parts)
                 assert last >= seen, "the log became shorter"
                 if last:
-                    entry = reader.entry(part, last)
-                    reader.object(part, entry.ref)
+                    entry = reader.entry(reader.parts[0], last)
+                    reader.object(reader.parts[0], entry.ref)
                 seen = last
             time.sleep(0.002)
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remem.objects import audit, chains, encode, kv, refs
+from remem.objects import audit, chains, encode, kv, purge, refs
+from remem.objects.forget import forget
 from remem.objects.pack_import import import_pack
 from remem.objects.pack_write import export
 from remem.objects.scope import maintenance_grant
@@ -23,6 +24,7 @@ from tests.objects.attacked import (
     SCOPE,
     Facts,
     add,
+    both,
     build,
     chain_anew,
     check,
@@ -321,6 +323,63 @@ def test_chains_aliases_and_jobs_lead_somewhere(attacked: tuple[Path, Facts]) ->
         f"alias {key.hex()}",
         f"job {gone.hex()}",
     }
+
+
+def test_tombstones_and_values_are_checked(attacked: tuple[Path, Facts]) -> None:
+    root, facts = attacked
+    part, ref = facts.part, facts.observations[3]
+    store = Store(str(root))
+    store.write(ACTOR, lambda tx: forget(tx, part, ref, reason="asked"))
+    assert check(root).ok  # its bytes wait for the purge
+    assert check(root).tombstones.waiting == 1
+    store.write(ACTOR, lambda tx: purge.remove(tx, [(part, ref)]))
+    store.close()
+    report = check(root)
+    assert report.ok
+    assert (report.tombstones.count, report.tombstones.waiting) == (2, 0)
+
+    kept = {(t, key): value for t, key, value in rows_of(root) if t in ("tombs", "values")}
+    (tomb_key,) = (key for table, key in kept if table == "tombs")
+    (value_key,) = (key for table, key in kept if table == "values")
+    tomb, value = f"tombstone {ref.hex()}", f"value {value_key[4:].hex()}"
+
+    def put_back(txn: kv.Txn) -> None:
+        for (table, key), data in kept.items():
+            txn.put(table, key, data)
+
+    tamper(root, lambda txn: txn.delete("values", value_key))
+    assert places(check(root)) == {tomb}
+    tamper(root, both(put_back, lambda txn: txn.delete("tombs", tomb_key)))
+    assert places(check(root)) == {value}
+    tamper(root, both(put_back, lambda txn: txn.put("values", value_key, facts.memory)))
+    assert places(check(root)) == {value}
+    other = part.prefix + facts.observations[0]
+    tamper(root, both(put_back, lambda txn: txn.put("tombs", other, kept["tombs", tomb_key])))
+    report = check(root)
+    assert places(report) == {f"tombstone {facts.observations[0].hex()}"}
+    assert report.tombstones.problems == report.problems
+    tamper(root, both(put_back, lambda txn: txn.put("tombs", other, b"\xc1")))
+    assert places(check(root)) == {f"tombstone {facts.observations[0].hex()}"}
+    tamper(root, both(put_back, lambda txn: txn.delete("tombs", other)))
+    assert check(root).ok
+
+
+def test_bytes_that_a_purge_left_are_found(attacked: tuple[Path, Facts]) -> None:
+    root, facts = attacked
+    part, ref = facts.part, facts.revised
+    kept = [(key, v) for t, key, v in rows_of(root) if t == "objects"]
+    store = Store(str(root))
+    store.write(ACTOR, lambda tx: forget(tx, part, ref))
+    store.write(ACTOR, lambda tx: purge.remove(tx, [(part, ref)]))
+    store.close()
+    assert check(root).ok
+    for left in (ref, facts.revision):
+        key = part.prefix + left
+        tamper(root, lambda txn, key=key: txn.put("objects", key, dict(kept)[key]))  # type: ignore[misc]
+        report = check(root)
+        assert places(report) == {f"object {left.hex()}"}
+        assert report.tombstones.problems == report.problems
+        tamper(root, lambda txn, key=key: txn.delete("objects", key))  # type: ignore[misc]
 
 
 def test_renamed_lanes_and_partitions_are_found(attacked: tuple[Path, Facts]) -> None:

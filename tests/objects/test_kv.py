@@ -242,6 +242,30 @@ def test_a_thread_that_reads_may_not_open_it_for_writing(env: kv.Env) -> None:
     fill(env, "a", {b"k": b"x"})
 
 
+def test_the_first_write_waits_for_the_readers_of_other_threads(env: kv.Env) -> None:
+    fill(env, "a", {b"k": b"v"})
+    env.close()
+    order = []
+
+    def write() -> None:
+        fill(env, "a", {b"k": b"w"})
+        order.append("written")
+
+    with env.read() as txn:
+        thread = threading.Thread(target=write)
+        thread.start()
+        time.sleep(0.1)
+        assert txn.get("a", b"k") == b"v"
+        order.append("read")
+    thread.join()
+    assert order == ["read", "written"]
+    with env.read() as txn:  # from now on nobody waits
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join()
+        assert order[-1] == "written" and len(order) == 3
+
+
 # -- growth ---------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -19,16 +20,17 @@ from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remem.objects import encode, pack, refs
+from remem.objects import chains, encode, memories, pack, pack_facts, refs
 from remem.objects.admit import Admitted, Receipt, admit
-from remem.objects.errors import BadInput, NewerFormat, ScopeRefused
+from remem.objects.errors import BadInput, NewerFormat, NotFound, ScopeRefused
 from remem.objects.fsck import verify
 from remem.objects.model import Deriver, Incoming, Memory, Observation, Rejected, Scope, Source
 from remem.objects.pack_import import BATCH_LINES, import_pack
-from remem.objects.pack_merge import ImportSum, local_id
+from remem.objects.pack_merge import ImportSum
+from remem.objects.pack_objects import local_id
 from remem.objects.pack_read import Change, read_pack
 from remem.objects.pack_write import Exported, export
-from remem.objects.reader import Reader
+from remem.objects.reader import Part, Reader
 from remem.objects.scope import Actor, Grant, maintenance_grant, owner_grant
 from remem.objects.store import Store
 from remem.objects.tx import Tx
@@ -109,13 +111,35 @@ def derive(store: Store, cites: list[bytes], text: str) -> bytes:
     return store.write(OWNER, run)
 
 
+def heads(tx: Tx, part: Part, ref: bytes) -> set[bytes]:
+    state = tx.reader.state(part, ref)
+    assert state is not None
+    return {entry.new for entry in tx.reader.entries(part, state) if entry.new is not None}
+
+
 def forget(store: Store, ref: bytes, *, purged: bool = False) -> None:
-    """What forgetting leaves in the log; with purged the bytes are gone as well."""
+    """What forgetting leaves in the log; with purged the bytes are gone as well.
+
+    A memory with other evidence loses the citation; one without is orphaned.
+    """
 
     def run(tx: Tx) -> None:
-        found = tx.reader.find(ref.hex())
-        part = found.part
-        tx.record(part, "erase", ref, found.state, status="erased", reason="asked")
+        part = tx.reader.find(ref.hex()).part
+        for cited in heads(tx, part, ref):
+            for memory in tx.reader.cited_by(part, cited):
+                known = tx.reader.state(part, memory)
+                if known is None or known.status == ERASED:
+                    continue
+                held, obj = memories.head(tx, part, memory)
+                others = [c for c in obj.cites if c != cited]
+                if others:
+                    memories.replace(tx, part, memory, held, memories.with_cites(obj, others))
+                else:
+                    tx.record(part, "orphan", memory, held, status="orphaned")
+                tx.flush()
+        state = tx.reader.state(part, ref)
+        assert state is not None
+        tx.record(part, "erase", ref, state, status="erased", reason="asked")
         state = tx.reader.state(part, ref)
         assert state is not None
         tx.record(part, "flag", ref, state)
@@ -124,9 +148,8 @@ def forget(store: Store, ref: bytes, *, purged: bool = False) -> None:
         tx.flush()
         state = tx.reader.state(part, ref)
         assert state is not None
-        for entry in tx.reader.entries(part, state):
-            assert entry.new is not None
-            tx.txn.delete("objects", part.prefix + entry.new)
+        for object_id in heads(tx, part, ref):
+            tx.txn.delete("objects", part.prefix + object_id)
         tx.record(part, "purge", ref, state)
 
     store.write(OWNER, run)
@@ -495,7 +518,7 @@ STEPS = st.lists(
     st.tuples(
         st.sampled_from(
             "add add add say revise rollback close pin unpin hold quarantine approve supersede "
-            "derive erase purge".split()
+            "derive fact fact many erase purge".split()
         ),
         st.integers(0, 30),
         st.integers(0, 30),
@@ -503,6 +526,9 @@ STEPS = st.lists(
     min_size=1,
     max_size=14,
 )
+
+
+ON_EVIDENCE = ("derive", "revise", "fact", "many")
 
 
 def play(store: Store, steps: list[tuple[str, int, int]], tag: str = "") -> None:
@@ -522,7 +548,7 @@ def play(store: Store, steps: list[tuple[str, int, int]], tag: str = "") -> None
         alive = sorted(
             ref
             for ref, state in states(store).items()
-            if state.status != ERASED and (op not in ("derive", "revise") or not state.type)
+            if state.status != ERASED and (op not in ON_EVIDENCE or not state.type)
         )
         if not alive:
             continue
@@ -531,6 +557,9 @@ def play(store: Store, steps: list[tuple[str, int, int]], tag: str = "") -> None
             revise(store, ref, f"{tag}revised {two}")
         elif op == "derive":
             derive(store, [ref], f"{tag}{two}")
+        elif op in ("fact", "many"):
+            with suppress(NotFound):  # a fact of the chain cites what is gone
+                state_fact(store, ref, f"{tag}{one % 4}", two, single=op == "fact")
         elif op == "rollback":
             change(store, ref, op, new=ref, reason="undo")
         elif op == "close":
@@ -655,8 +684,9 @@ def test_merging_is_a_union_and_idempotent(
     missing = [c for c in want if (c.ref, c.identity) not in got]
     skipped = {c.where for c in result.conflicts}
     for line in missing:
+        linked = line.reason == "chain"
         created = line.op == 0 and line.ref in known
-        assert created or line.where in skipped or line.ref in gone or result.blocked
+        assert created or linked or line.where in skipped or line.ref in gone or result.blocked
     assert len([c for c in missing if c.where not in skipped]) <= result.blocked + result.known
     after = states(a)
     assert all(after[ref].status == ERASED or ref in held for ref in gone if ref in after)
@@ -669,6 +699,117 @@ def test_merging_is_a_union_and_idempotent(
     assert packed(c) == before
     for store in (a, b, c):
         store.close()
+
+
+# -- facts and aliases ----------------------------------------------------------------------------
+
+
+def state_fact(store: Store, source: bytes, value: str, at: int, *, single: bool = True) -> bytes:
+    """A stated fact about the port of a service, through its chain."""
+
+    def run(tx: Tx) -> bytes:
+        part = tx.reader.find(source.hex()).part
+        memory = Memory(
+            encode.ZERO_SALT,
+            tx.place(part.collection, None, None),
+            "fact",
+            f"port is {value}",
+            ("service", "port", value),
+            [source],
+            None,
+            Deriver("stated"),
+            1000,
+            at,
+            None,
+            None,
+            [],
+            "",
+            [],
+            {},
+        )
+        ref, _ = chains.put(tx, part, memory, status="verified", single=single, valid_from=at)
+        return ref
+
+    return store.write(OWNER, run)
+
+
+def name_alias(store: Store, name: str, stands: str) -> str:
+    return store.write(OWNER, lambda tx: pack_facts.put_alias(tx, tx.part(HOME), name, stands))
+
+
+def chain_rows(store: Store) -> set[bytes]:
+    """Refs in chains, with what replaced each."""
+    with store.read(maintenance_grant()) as reader:
+        return {key[20:] for key, _ in reader.txn.scan("chains")}
+
+
+def test_chains_and_aliases_travel(make: Callable[[str], Store]) -> None:
+    a, b = make("a"), make("b")
+    source = add(a, "ports of the service").ref
+    name_alias(a, "svc", "service")
+    name_alias(a, "Daemon", "service")
+    facts = [state_fact(a, source, value, at) for value, at in (("1", 10), ("3", 30), ("2", 20))]
+    many = state_fact(a, source, "9", 5, single=False)
+    data = packed(a)
+    lines = [json.loads(line) for line in data.decode().split("\n")[2:-2]]
+    assert [line["alias"] for line in lines[:2]] == [["Daemon", "service"], ["svc", "service"]]
+    modes = {bytes.fromhex(c["ref"]): c["chain"] for c in lines[2:] if "chain" in c}
+    assert modes == {**dict.fromkeys(facts, "single"), many: "multi"}
+    first = take(b, data)
+    assert first.new == first.read == len(lines)
+    assert packed(b) == data
+    assert chain_rows(b) == chain_rows(a) == {*facts, many}
+    check_folds(b)
+    # The chain goes on where it was restored: a fact in between is linked on both sides.
+    between = state_fact(b, add(b, "and once more").ref, "4", 15)
+    assert state_of(b, facts[0]).replaced_by == between
+    assert state_of(b, between).replaced_by == facts[2]
+    assert name_alias(b, "svc", "other") == "other"
+    assert take(b, data).new == 0
+    assert packed(take_anew(make, "c", packed(b))) == packed(b)
+
+
+def take_anew(make: Callable[[str], Store], name: str, data: bytes) -> Store:
+    store = make(name)
+    take(store, data)
+    return store
+
+
+def test_chains_that_went_apart_are_linked_anew(make: Callable[[str], Store]) -> None:
+    a, b = make("a"), make("b")
+    source = add(a, "ports of the service").ref
+    first = state_fact(a, source, "1", 10)
+    take(b, packed(a), trust=True)
+    ours, theirs = state_fact(a, source, "3", 30), state_fact(b, source, "2", 20)
+    done = take(a, packed(b), trust=True)
+    assert [(c.op, c.ref) for c in done.conflicts] == [("supersede", first)]
+    assert "linked anew" in done.conflicts[0].why
+    assert [state_of(a, ref).valid_to for ref in (first, theirs, ours)] == [20, 30, None]
+    assert [state_of(a, ref).replaced_by for ref in (first, theirs)] == [theirs, ours]
+    before = packed(a)
+    assert take(a, packed(b), trust=True).new == 0
+    assert packed(a) == before
+    check_folds(a)
+    take(b, packed(a), trust=True)
+    assert states(b).keys() == states(a).keys()
+    assert [state_of(b, ref).replaced_by for ref in (first, theirs)] == [theirs, ours]
+    check_folds(b)
+
+
+def test_an_alias_that_stands_for_something_else_here_is_a_conflict(
+    make: Callable[[str], Store],
+) -> None:
+    a, b = make("a"), make("b")
+    name_alias(a, "svc", "service")
+    name_alias(b, "SVC", "server")
+    done = take(b, packed(a))
+    assert numbers(done) == {"read": 1, "skipped": 1}
+    assert done.conflicts[0].op == "alias"
+    narrow = Actor(owner_grant(HOME, session="other"), "cli", HOME)
+    refused = import_pack(make("c"), narrow, io.BytesIO(packed(a)))
+    assert (refused.new, refused.rejected) == (0, 1)
+    scoped = Grant("owner", "local", "default", ("home",), session="main", owner=True)
+    assert b"svc" not in packed(a, scoped)
 
 
 # -- what was forgotten ---------------------------------------------------------------------------

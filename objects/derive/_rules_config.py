@@ -1,0 +1,199 @@
+"""Statements of how something is set up: "deploy host is beta-3", "the budget for 2024 is 40k".
+
+The subject ends in a noun of a closed table, or has one before "of" or "for", and is qualified: "the
+port is 8080" says of no port in particular.  The value must be of the form that the noun asks for
+and end its clause, so that "the build server is 10 years old" is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from remem.objects.derive import _rules_words as words
+from remem.objects.derive._rules_phrase import (
+    DATE,
+    NAME,
+    Sentence,
+    adjunct,
+    follows,
+    is_name,
+)
+from remem.objects.derive._rules_text import QUOTED, is_left_standing, is_open
+from remem.objects.derive.claim import Claim
+
+_TOKEN = (
+    r"`[^`\s]+`|\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|https?://[^\s,;)]+"
+    r"|(?=[A-Za-z][\w./:@-]*[\d._:@])[A-Za-z][\w./:@-]*\w"
+)
+_NUMBER = r"\d[\d,.]*\d|\d"
+_AMOUNT = (
+    rf"(?:[$€£¥] ?|(?:USD|EUR|GBP) )?(?:{_NUMBER})(?: ?(?:k|K|m|M|bn|B|million|thousand|billion))?"
+    r"(?: ?(?:[$€£¥%]|(?:euros?|dollars?|pounds?|percent|USD|EUR|GBP|CHF|people|seats|requests"
+    r"|[kMGT]i?B|gigabytes|megabytes|items|users)\b))?"
+    r"(?: ?(?:/|per |an? )(?:hour|day|week|month|year|minute|second|mo|yr|s|h|min))?"
+)
+_SPAN = (
+    rf"(?:{_NUMBER}) ?(?:ms|s|sec|secs|seconds?|m|min|mins|minutes?|h|hrs?|hours?|d|days?|weeks?"
+    r"|months?|years?)"
+)
+_WHEN = (
+    rf"(?:on )?(?:{DATE}|(?i:{'|'.join(words.MONTHS)}) \d{{1,2}}(?:st|nd|rd|th)?"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?i:{'|'.join(words.MONTHS)})"
+    rf"|(?i:{'|'.join(words.WEEKDAYS)})(?: at \d{{1,2}}(?::\d\d)?(?: ?[ap]m)?)?)"
+)
+_PATH = r"`[^`\s]+`|(?:~|\.{1,2})?/[\w./~@+-]*\w|\w[\w.-]*/[\w./-]*\w|[\w-]+\.[a-z]\w{1,4}"
+_MAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+_STREET = r"\d{1,5}[a-z]? [A-Z]\w+(?: [A-Z]\w+){0,3}"
+_BRANCH = (
+    rf"main|master|develop|dev|trunk|staging|production|release|next|stable|{_TOKEN}|\w+/[\w./-]+"
+)
+_ZONE = r"(?:UTC|GMT)(?: ?[+-]\d{1,2}(?::\d\d)?)?|[A-Z]{3,4}|[A-Z]\w+/[A-Z]\w+"
+
+_KINDS = {
+    _TOKEN: "host hostname server machine node vm instance cluster region zone namespace bucket"
+    " database db schema table queue topic container image tag device router gateway proxy domain"
+    " subdomain nameserver registry ip username",
+    r"\d{2,5}": "port",
+    rf"{_TOKEN}|{_STREET}": "address",
+    rf"{_TOKEN}|[\w-]+(?:\.[\w-]+)+/\S*\w": "url endpoint website homepage link repo repository"
+    " webhook wiki dashboard",
+    _BRANCH: "branch",
+    r"`[^`\s]+`|v?\d+(?:\.\d+)*(?:[.+-]?[a-z]\w*)?": "version release",
+    _AMOUNT: "budget cost price rent salary limit quota fee rate headcount capacity deposit size",
+    rf"{_SPAN}|{_AMOUNT}": "timeout interval ttl retention delay",
+    _WHEN: "deadline date launch meeting standup appointment",
+    _PATH: "path directory folder dir file",
+    _MAIL: "email e-mail mail",
+    NAME: "owner lead maintainer manager ceo cto reviewer assignee landlord dentist doctor teacher",
+    _ZONE: "timezone",
+}
+_FORMS = {
+    head: re.compile(rf"(?:{form})") for form, heads in _KINDS.items() for head in heads.split()
+}
+HEADS = frozenset(_FORMS)
+
+_NOT_IN_SUBJECT = (
+    "a an any some another every each no your his her their its this that these those if i we you he"
+    " she it they is are was were be been has have had do does did will can should must may might"
+    " think know believe hope guess said says say tell told and or but so because since as when"
+    " while where who which what how why not with from to than then yeah yes no ok okay hey hi now"
+    " also well please thanks maybe whether make sure use using set"
+).split()
+_W = rf"(?!(?i:{'|'.join(_NOT_IN_SUBJECT)})\b)[A-Za-z\d][\w'./-]*"
+_HEAD = "|".join(sorted(map(re.escape, HEADS), key=len, reverse=True))
+_SUBJECT = (
+    r"(?<![\w'@./-])(?:(?P<whose>[Tt]he|[Oo]ur|[Mm]y) )?"
+    rf"(?P<subject>(?:(?!(?:the|our|my|The|Our|My|of|for|in|on|at) ){_W} ){{0,4}}?(?i:(?P<head>{_HEAD}))"
+    rf"(?: (?:for|of|in|on|at)(?: (?:the|our|my))? (?P<of>(?:(?!(?:the|our|my) ){_W} ){{0,4}}?{_W}))?)"
+)
+_ADVERB = r"(?: (?:now|currently|still|actually|always|officially|set to|set at))*"
+_IS = re.compile(
+    rf"{_SUBJECT}(?:(?P<ended> is no longer| is not| isn't)|(?P<used> used to be)"
+    rf"|(?P<now> is{_ADVERB}|'s now| = ?|: | has changed to| changed to| was changed to| is changed to"
+    rf"| has been (?:changed|set|moved) to| was set to"
+    r"|(?: has| was| has been|'s)?(?: just)? (?:moved|changed|switched|migrated)(?: over)?"
+    r" from (?:[\w$€£`][\w$€£`.,:/@-]*)(?: [\w$€£`][\w$€£`.,:/@-]*){0,3}? to)) ?"
+)
+_VALUE_END = re.compile(
+    r"\s*(?:$|[.,;!)](?=\s|$)|[–—(]| -+ )| +(?:and|but|now|since|as of|instead|because|so|not|from"
+    r"|which|again|these days|today|in (?:production|staging|prod))\b"
+)
+_CALLED = re.compile(
+    rf"(?<![\w'@./-])(?P<whose>[Tt]he|[Oo]ur|[Mm]y) (?P<subject>(?:{_W} ){{0,3}}?{_W}) is (?:called|named) "
+    rf"(?:(?P<name>{NAME})|`(?P<code>[^`\s]+)`|\"(?P<title>{QUOTED}{{2,40}})\")"
+)
+_PERSONS = frozenset(" ".join((*words.ONE_KIN, *words.MANY_KIN, *words.PETS, "friend")).split())
+_THING = r"(?:[A-Z][\w.-]*\w(?: [A-Z][\w.-]*\w){0,2}|`[^`\s]+`|(?=[\w.-]*\d)[\w.-]*\w)"
+_MOVED = re.compile(
+    rf"(?<![\w'@./-])(?P<whose>[Tt]he|[Oo]ur|[Mm]y) (?P<subject>(?:{_W} ){{0,3}}?{_W}) "
+    rf"(?:has |have |was |has been |had )?(?:just )?moved (?:over )?from {_THING} to (?P<object>{_THING})"
+)
+
+
+def settings(s: Sentence) -> Iterator[Claim]:
+    """Derive how things are set up."""
+    for found in _IS.finditer(s.said):
+        subject = _subject(s, found)
+        form = _FORMS[found["head"].lower()]
+        value = form.match(s.said, found.end())
+        if subject is None or value is None or not is_open(s.said, found.start()):
+            continue
+        start, end = value.span()
+        if form is _FORMS["deadline"] and value[0].startswith("on "):
+            start += 3
+        valid_from, _, after, how = adjunct(s, end)
+        if not _VALUE_END.match(s.said, after) or not is_left_standing(s.said, after):
+            continue
+        if form is _FORMS["owner"] and not is_name(s.said[start:end]):
+            continue
+        if s.said[start] == "`":
+            start, end = start + 1, end - 1
+        value = s.cut(start, end)
+        if found["ended"]:
+            if "not" in found["ended"] or "n't" in found["ended"]:
+                continue
+            line = f"{subject} is no longer {value}"
+        else:
+            line = f"{subject} {'used to be' if found['used'] else 'is'} {value}"
+        past = found["used"] is not None
+        yield s.claim(
+            "is",
+            subject,
+            value,
+            line,
+            found.start(),
+            after,
+            single=not past,
+            ends=found["ended"] is not None or (past and s.asserted is None),
+            valid_from=valid_from
+            if how in ("since", "as of", "from", "in", "on") and not past
+            else None,
+            valid_to=s.asserted if past else None,
+        )
+
+
+def called(s: Sentence) -> Iterator[Claim]:
+    """Derive what things are called."""
+    for found in _CALLED.finditer(s.said):
+        group = next(name for name in ("name", "code", "title") if found[name])
+        subject = _qualified(s, found["whose"], found["subject"])
+        if found["subject"].split()[-1].lower() in _PERSONS or not is_open(s.said, found.start()):
+            continue
+        if found["whose"].lower() == "the" and " " not in found["subject"]:
+            continue
+        if not follows(s.said, found.end()) or not is_left_standing(s.said, found.end()):
+            continue
+        value = s.cut(*found.span(group))
+        yield s.claim("name", subject, value, f"{subject} is called {value}", *found.span())
+
+
+def moved(s: Sentence) -> Iterator[Claim]:
+    """Derive where things have moved to: "the office has moved from Leeds to York"."""
+    for found in _MOVED.finditer(s.said):
+        last = found["subject"].split()[-1].lower()
+        if last in HEADS or last in _PERSONS or not is_open(s.said, found.start()):
+            continue
+        if not follows(s.said, found.end()) or not is_left_standing(s.said, found.end()):
+            continue
+        start, end = found.span("object")
+        if s.said[start] == "`":
+            start, end = start + 1, end - 1
+        subject, value = _qualified(s, found["whose"], found["subject"]), s.cut(start, end)
+        yield s.claim("moved_to", subject, value, f"{subject} moved to {value}", *found.span())
+
+
+def _subject(s: Sentence, found: re.Match[str]) -> str | None:
+    """Bring a subject to one form: "the staging server's port" is "port of staging server"."""
+    written = found["subject"]
+    qualifier, owner, rest = written.rpartition("'s ")
+    if owner and found["of"] is None:
+        written = f"{rest} of {qualifier}"
+    elif " " not in written and found["whose"] not in ("my", "My"):
+        return None
+    return _qualified(s, found["whose"] or "", written)
+
+
+def _qualified(s: Sentence, whose: str, written: str) -> str:
+    name = re.sub(r" (?:the|our|my) ", " ", written).casefold()
+    return f"{s.me}'s {name}" if whose.lower() == "my" else name
