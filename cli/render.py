@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Literal
 
     from remem.cli.context import Context
 
 GAP = "  "
+MIN_LAST = 10  # columns that the last column keeps in a narrow terminal
 
 
 def table(
@@ -25,6 +27,7 @@ def table(
     *,
     right: frozenset[int] = frozenset(),
     styles: dict[str, str] | None = None,
+    fold: bool = False,
 ) -> None:
     """Print rows.
 
@@ -34,12 +37,13 @@ def table(
         rows: cells, one line each, control characters escaped already.
         right: numbers of the columns that are set to the right.
         styles: style of a cell by its text ("fail": "bold red"); only a terminal shows them.
+        fold: in a narrow terminal the last column goes on in the next line; else it is cut.
     """
     if not context.terminal:
         for line in plain_lines(rows, right):
             context.out(line)
         return
-    _draw(columns, rows, right, styles or {})
+    _draw(columns, rows, right, styles or {}, fold)
 
 
 def plain_lines(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> list[str]:
@@ -73,25 +77,30 @@ def _draw(
     rows: Sequence[Sequence[str]],
     right: frozenset[int],
     styles: dict[str, str],
+    fold: bool,
 ) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     sys.stdout.flush()
-    drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    console = Console(file=sys.stdout, highlight=False, markup=False)
+    last = len(columns) - 1
+    widest = [max(map(width, [name, *(row[n] for row in rows)])) for n, name in enumerate(columns)]
+    # Only the last column is cut: rich itself would take from all of them.
+    room = console.width - sum(len(GAP) + wide for wide in widest[:last])
+    widest[last] = min(widest[last], max(MIN_LAST, room))
+    console.width = max(console.width, sum(widest) + len(GAP) * last)
+    drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, len(GAP), 0, 0))
     for number, name in enumerate(columns):
-        widest = max((width(row[number]) for row in rows), default=0)
-        last = number == len(columns) - 1
+        side: Literal["left", "right"] = "right" if number in right else "left"
         drawn.add_column(
-            name,
-            justify="right" if number in right else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            min_width=None if last else max(widest, width(name)),  # only the last one is cut
+            name, justify=side, no_wrap=not fold, overflow="fold", width=widest[number]
         )
     for row in rows:
-        drawn.add_row(*(Text(cell, style=styles.get(cell, "")) for cell in row))
-    console = Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=False)
+        cells = [Text(cell, style=styles.get(cell, "")) for cell in row]
+        if not fold:
+            cells[last].truncate(widest[last], overflow="ellipsis")
+        drawn.add_row(*cells)
     console.print(drawn)
     sys.stdout.flush()

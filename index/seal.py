@@ -35,11 +35,12 @@ import errno
 import fcntl
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from remem.index.errors import IndexDamaged
 from remem.index.pages import inspect, read_meta
 from remem.index.postings import TABLES, damaged
+from remem.objects.disk import make_folders
 from remem.objects.errors import StoreLocked
 from remem.objects.kv import translate
 
@@ -59,7 +60,7 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 def guard(env_path: str) -> None:
-    """Compare the size of the data file with what its meta pages say; a few microseconds.
+    """Compare the size of the data file with what its meta pages say: some 50 microseconds.
 
     Raises:
         IndexDamaged: a meta page is damaged, or the file lacks pages it should have.
@@ -96,8 +97,9 @@ def check_seal(env_path: str) -> None:
     try:
         if not _is_sealed(env_path):
             _verify(env_path)
-            if lock != _NO_LOCK and os.access(env_path, os.W_OK):
-                _write_seal(env_path, lock)
+            if lock != _NO_LOCK:
+                with suppress(OSError):  # without a seal it is only inspected once more
+                    _write_seal(env_path, lock)
     finally:
         if lock != _NO_LOCK:
             os.close(lock)
@@ -114,17 +116,16 @@ def writing(env_path: str) -> Iterator[None]:
             will be inspected before it is opened again.
         StoreLocked: another process inspects the file, and does not come to an end.
     """
-    os.makedirs(env_path, mode=0o700, exist_ok=True)
+    try:
+        make_folders(env_path)
+    except OSError as error:
+        raise translate(error, env_path) from error
     lock = _lock(env_path, beside_writer=False)
     folder = -1
     try:
         if os.path.exists(os.path.join(env_path, DATA)) and not _is_sealed(env_path):
             _verify(env_path)
-        folder = os.open(env_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        _write_line(lock, f"{_BUSY} {_boot()}")
-        os.fsync(lock)
-        os.fsync(folder)
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        folder = _begin(env_path, lock)
         sound = True
         try:
             yield
@@ -132,10 +133,7 @@ def writing(env_path: str) -> Iterator[None]:
             sound = False
             raise
         finally:
-            if sound and os.path.exists(os.path.join(env_path, DATA)):
-                _write_seal(env_path, lock)
-            else:
-                _write_line(lock, "")
+            _end(env_path, lock, sound)
     finally:
         if folder >= 0:
             os.close(folder)
@@ -147,9 +145,12 @@ def seal(env_path: str) -> None:
 
     The caller vouches for it, and that nobody writes to it meanwhile.
     """
-    lock = _open_seal(env_path)
     try:
-        _write_seal(env_path, lock)
+        lock = _open_seal(env_path)
+    except OSError as error:
+        raise translate(error, env_path) from error
+    try:
+        _end(env_path, lock, True)
     finally:
         os.close(lock)
 
@@ -157,12 +158,43 @@ def seal(env_path: str) -> None:
 # -- inside -----------------------------------------------------------------------------------
 
 
+def _begin(env_path: str, lock: int) -> int:
+    """Say that a writer is at work; the descriptor that says so until it is closed."""
+    folder = -1
+    try:
+        folder = os.open(env_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        _write_line(lock, f"{_BUSY} {_boot()}")
+        os.fsync(lock)
+        os.fsync(folder)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+    except OSError as error:
+        if folder >= 0:
+            os.close(folder)
+        raise translate(error, env_path) from error
+    return folder
+
+
+def _end(env_path: str, lock: int, sound: bool) -> None:
+    """Seal what was written, or leave it without a seal, to be inspected."""
+    try:
+        if sound and os.path.exists(os.path.join(env_path, DATA)):
+            _write_seal(env_path, lock)
+        else:
+            _write_line(lock, "")
+    except OSError as error:
+        raise translate(error, env_path) from error
+
+
 def _verify(env_path: str) -> None:
     """Refuse a file that LMDB must not open."""
     words = _read_line(env_path).split(" ")
     if " ".join(words[:3]) == _BUSY and (not _boot() or words[3:] != [_boot()]):
         raise damaged("the machine stopped while it was being written")
-    inspect(os.path.join(env_path, DATA), TABLES)
+    path = os.path.join(env_path, DATA)
+    try:
+        inspect(path, TABLES)
+    except OSError as error:
+        raise damaged(f"cannot read '{path}': {error.strerror}") from None
 
 
 def _lock(env_path: str, *, beside_writer: bool) -> int:

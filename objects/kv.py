@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import lmdb
@@ -102,14 +102,18 @@ class Env:
     # -- opening ------------------------------------------------------------------------------
 
     def _open(self) -> lmdb.Environment:
-        size = self._look(os.path.join(self.path, "data.mdb"))
         # py-lmdb finds the tables inside write transactions, which wait for the writer of the
         # moment, unless the environment is open for reading only.
-        writable, self._wanted = self._wanted or not size, False
+        writable, self._wanted = self._wanted, False
         while True:
+            size = self._look(os.path.join(self.path, "data.mdb"))
+            writable = writable or not size
             raw = self._map(size, writable)
             try:
                 self._dbs = self._open_tables(raw, writable)
+            except lmdb.MapResizedError:  # it grew since we looked
+                raw.close()
+                continue
             except lmdb.NotFoundError:
                 raw.close()
                 if writable or self.readonly or not self.create:
@@ -198,10 +202,8 @@ class Env:
         now = time.monotonic()
         if now - self._checked > _STALE_CHECK_S or not self._checked:
             self._checked = now
-            try:
+            with suppress(lmdb.Error):
                 raw.reader_check()
-            except lmdb.Error:
-                return
 
     def moved(self) -> bool:
         """True when other files stand where this environment was opened."""
@@ -411,10 +413,8 @@ def translate(error: Exception, path: str) -> RememError:
     if isinstance(error, lmdb.BadValsizeError):
         return IntegrityError(f"a key or value does not fit in '{path}'")
     if isinstance(error, lmdb.ReadersFullError):
-        return StoreLocked(
-            f"every reader slot of '{path}' is taken",
-            hint="end some of the processes that read the store",
-        )
+        hint = "end some of the processes that read the store"
+        return StoreLocked(f"every reader slot of '{path}' is taken", hint=hint)
     if isinstance(error, lmdb.LockError):
         return StoreLocked(f"cannot lock '{path}'")
     if isinstance(error, FileNotFoundError) or number == 2 or "no such file" in low:

@@ -91,11 +91,16 @@ def _batches(
 ) -> Iterator[list[Record]]:
     batch: list[Record] = []
     size_b = 0
+    last = None
     for record in records:
-        batch.append(record)
-        size_b += record.size_b if isinstance(record, Change) else 0
-        if len(batch) >= BATCH_LINES or size_b >= BATCH_B:
+        moment = record.time if isinstance(record, Change) else None
+        full = len(batch) >= BATCH_LINES or size_b >= BATCH_B
+        # What one transaction changed there stays together here, unless it was a large one.
+        if full and (moment is None or moment != last or len(batch) >= 2 * BATCH_LINES):
             yield batch
             batch, size_b = [], 0
+        batch.append(record)
+        size_b += record.size_b if isinstance(record, Change) else 0
+        last = moment
     if batch:
         yield batch

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import encode, pack_facts, refs
+from remem.objects import forget, memories, pack_facts, refs
 from remem.objects.model import Memory, Rejected, Scope
 from remem.objects.pack_objects import Chain, Objects, Outcome
 from remem.objects.pack_read import CREATE, ROLLBACK, Alias, Change
@@ -38,6 +38,7 @@ MAX_LISTED = 1000
 
 ERASED = refs.STATUS_CODE["erased"]
 CHAIN = "chain"  # reason of the changes that link a chain
+FORGOTTEN = "forgotten"  # reason of the changes that follow from a forgetting
 FLAG = refs.OP_CODE["flag"]
 ORPHANED = refs.STATUS_CODE["orphaned"]
 PURGE = refs.OP_CODE["purge"]
@@ -62,7 +63,7 @@ class ImportSum(msgspec.Struct):
 
     Attributes:
         lowered: new entries whose status was not believed.
-        erased: refs that were live here and were forgotten by the pack; they are flagged for purge.
+        erased: refs that were live here and were forgotten by the pack; their bytes wait for purge.
         errors: the first 1,000 rejected lines.
         conflicts: the first 1,000 changes that were skipped.
     """
@@ -129,7 +130,6 @@ class Merge:
         self._objects = Objects(tx)
         self._last: dict[int, int] = {}
         self._forgotten: list[tuple[Part, bytes]] = []
-        self._purged: list[tuple[Part, bytes]] = []
 
     def run(self, batch: list[Record]) -> Merge:
         """Join the changes in their order, then draw the consequences of what was forgotten."""
@@ -148,10 +148,9 @@ class Merge:
                 self.sum.new += 1
             except Outcome as outcome:
                 self._note(record, outcome)
+        self.tx.flush()
         for part, ref in self._forgotten:
-            self._orphan(part, ref)
-        for part, ref in dict.fromkeys(self._forgotten + self._purged):
-            self._flag(part, ref)
+            self._cascade(part, ref)
         self.tx.flush()
         for key, part in self._linked.items():
             pack_facts.relink(self.tx, part, key, (self.facts, self.rules.facts))
@@ -173,7 +172,7 @@ class Merge:
             self.sum.blocked += 1
             part = self._part(change.scope)
             number = 0 if part is None else part.number
-            self.tx.refuse("import", "blocked_by_tombstone", number, change.ref)
+            self.tx.refuse("import", "tombstone", number, change.ref)
         else:
             self._skip(change, outcome.why)
 
@@ -241,7 +240,7 @@ class Merge:
         stated = change.status[1]
         status = ERASED if change.gone else believed(stated, None, self.rules.trust)
         self._objects.chains[change.ref] = Chain(())
-        self._append(
+        entry = self._append(
             part,
             change,
             None,
@@ -253,6 +252,8 @@ class Merge:
             replaced_by=None if change.replaced_by is None else change.replaced_by[1],
             lane=self.tx.lane(part, scope),
         )
+        if change.gone:
+            self._objects.bury(part, change, None, entry.time)
 
     def _continue(self, part: Part, change: Change, state: refs.RefState) -> None:
         if not self.tx.reader.sees_lane(part, state.lane):
@@ -295,12 +296,7 @@ class Merge:
             status = state.status
         else:
             status = believed(stated, state.status, self.rules.trust)
-        if ends and lives:
-            self.sum.erased += 1
-            self._forgotten.append((part, change.ref))
-        if change.op == PURGE:
-            self._purged.append((part, change.ref))
-        self._append(
+        entry = self._append(
             part,
             change,
             state,
@@ -312,6 +308,13 @@ class Merge:
             replaced_by=replaced_by,
             lane=state.lane,
         )
+        if ends and (lives or not forgotten):
+            key = self._objects.bury(part, change, state, entry.time)
+            if key is not None:
+                self._linked[key] = part
+        if ends and lives:
+            self.sum.erased += 1
+            self._forgotten.append((part, change.ref))
 
     def _take(self, part: Part, change: Change, lane: tuple[str, str], kind: int) -> None:
         try:
@@ -336,7 +339,7 @@ class Merge:
         valid_to: int | None,
         replaced_by: bytes | None,
         lane: int,
-    ) -> None:
+    ) -> refs.Entry:
         if head is not None and (state is None or state.head != head):
             self._objects.cite(part, change.ref, None if state is None else state.head, head)
         # The record time of the pack stands where it fits between the last entry and now, so that a
@@ -348,7 +351,7 @@ class Merge:
         moment = change.time if last <= change.time <= self.tx.now else self.tx.now
         self._last[part.number] = moment
         self.sum.lowered += status not in (stated, ERASED)
-        self.tx.adopt(
+        entry = self.tx.adopt(
             part,
             state,
             refs.Entry(
@@ -374,37 +377,27 @@ class Merge:
         chain = self._objects.chains[change.ref]
         chain.held[change.identity] = chain.held.get(change.identity, 0) + 1
         chain.status = stated
+        return entry
 
-    def _flag(self, part: Part, ref: bytes) -> None:
-        """Flag a ref for purge whose bytes are still here."""
-        reader = self.tx.reader
-        state = reader.state(part, ref)
-        if state is None or state.flags & refs.FLAGGED:
-            return
-        if any(reader.object_bytes(part, o) is not None for o in self._objects.heads(part, ref)):
-            self.tx.record(part, "flag", ref, state, reason="forgotten_elsewhere")
-
-    def _orphan(self, part: Part, ref: bytes) -> None:
-        """Withhold memories that have lost their last evidence with a ref."""
-        reader = self.tx.reader
-        self._unlink(part, ref)
-        objects = self._objects.heads(part, ref)
-        for memory in sorted({m for o in objects for m in reader.cited_by(part, o)}):
-            state = reader.state(part, memory)
-            if state is None or state.head is None or state.status in (ERASED, ORPHANED):
+    def _cascade(self, part: Part, ref: bytes) -> None:
+        """Carry a forgetting to what was derived here, where the pack does not say it itself."""
+        tx = self.tx
+        citing = {m for o in self._objects.heads(part, ref) for m in tx.reader.cited_by(part, o)}
+        for memory_ref in sorted(citing):
+            state = tx.reader.state(part, memory_ref)
+            if state is None or state.head is None or state.status == ERASED:
                 continue
-            data = reader.object_bytes(part, state.head)
-            if data is not None and self._objects.lost_evidence(part, encode.decode(data)):
-                self._unlink(part, memory)
-                self.tx.record(
-                    part, "orphan", memory, state, status="orphaned", reason="evidence_forgotten"
-                )
-
-    def _unlink(self, part: Part, ref: bytes) -> None:
-        """A fact leaves its chain: the others are linked anew."""
-        key = pack_facts.key_of(self.tx, part, ref)
-        if key is not None:
-            self._linked[key] = part
+            memory = tx.reader.object(part, state.head)
+            assert isinstance(memory, Memory)
+            left = [c for c in memory.cites if not self._objects.is_erased(part, c)]
+            if left:
+                new = memories.with_cites(memory, left)
+                memories.replace(tx, part, memory_ref, state, new, reason=FORGOTTEN)
+            elif not state.flags & refs.HELD:
+                forget.forget(tx, part, memory_ref, reason=FORGOTTEN)
+            elif state.status != ORPHANED:
+                tx.record(part, "orphan", memory_ref, state, status="orphaned", reason=FORGOTTEN)
+            tx.flush()
 
 
 def _join(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import encode, oid, pack_facts, pack_write, refs
+from remem.objects import chains, encode, forget, oid, pack_facts, pack_write, refs, tombs
 from remem.objects.model import Memory, Observation
 from remem.objects.pack_read import CREATE, Change
 from remem.objects.pack_write import ERASED
@@ -144,6 +144,9 @@ class Objects:
 
     def is_forgotten(self, part: Part, own_id: bytes, obj: encode.Obj) -> bool:
         """True when a tombstone here keeps an object out: the one place that decides it."""
+        texts = forget.values_of(obj)
+        if any(tombs.blocked(self.tx, part, text) is not None for text in texts):
+            return True
         twin = self.tx.twin(part, own_id)
         erased = self.is_erased(part, own_id) or (twin and self.is_erased(part, twin))
         return bool(erased) or self.lost_evidence(part, obj)
@@ -151,6 +154,39 @@ class Objects:
     def lost_evidence(self, part: Part, obj: encode.Obj) -> bool:
         """True for a memory of which everything that it cites was forgotten here."""
         return isinstance(obj, Memory) and all(self.is_erased(part, c) for c in obj.cites)
+
+    def bury(
+        self, part: Part, change: Change, state: refs.RefState | None, time: int
+    ) -> bytes | None:
+        """Set the tombstone of a ref that the pack forgot; what is here must not come back.
+
+        Args:
+            part: its partition.
+            change: the change that forgets it.
+            state: the state before that, None when the ref was never here.
+            time: record time of the change here.
+
+        Returns:
+            Key of the chain that lost a fact, or None.
+        """
+        tx, ref = self.tx, change.ref
+        tx.flush()
+        here = [] if state is None else [obj for _, obj in forget.objects_of(tx, part, state)]
+        tombs.bury(tx, part, ref, [t for obj in here for t in forget.values_of(obj)], change.reason)
+        tomb = tombs.get(tx.reader, part, ref)
+        assert tomb is not None
+        purged = None if here else time
+        said = msgspec.structs.replace(tomb, time=time, principal=change.principal, purged=purged)
+        tombs.put(tx, part, ref, said)
+        key = None
+        for obj in here:
+            if isinstance(obj, Memory):
+                key = key or chains.chain_of(tx, part, ref, obj)
+                for cited in obj.cites:
+                    tx.txn.delete("cites", part.prefix + cited + ref)
+        if key is not None:
+            tx.txn.delete("chains", key + ref)
+        return key
 
     def heads(self, part: Part, ref: bytes) -> set[bytes]:
         """Every object that was a head of a ref."""

@@ -87,7 +87,7 @@ def _list(context: Context, origin: bool) -> int:
     for setting, value, place in found:
         row = [setting.key, hidden.get(setting.key) or shown(value)]
         rows.append([*row, one_line(place)] if origin else row)
-    table(context, ("setting", "value", "origin")[: 3 if origin else 2], rows)
+    table(context, ("setting", "value", "origin")[: 3 if origin else 2], rows, fold=True)
     return 0
 
 

@@ -18,6 +18,7 @@ import msgspec
 from remem.cli.commands.status import human
 from remem.cli.plain import one_line
 from remem.cli.render import table
+from remem.cli.settings import BY_KEY
 from remem.objects import format as fmt
 from remem.objects import kv
 from remem.objects.errors import BadConfig, NetworkFilesystem, RememError, StoreError, StoreMissing
@@ -58,7 +59,7 @@ def run(context: Context) -> int:
             rows.append((finding.level, finding.check, one_line(finding.what)))
             if finding.remedy:
                 rows.append(("", "", f"-> {one_line(finding.remedy)}"))
-        table(context, ("level", "check", "finding"), rows, styles=STYLES)
+        table(context, ("level", "check", "finding"), rows, styles=STYLES, fold=True)
     return StoreError.exit_code if failed else 0
 
 
@@ -74,15 +75,17 @@ def _all(context: Context) -> Iterator[Finding]:
 
 
 def _settings(context: Context) -> Iterator[Finding]:
-    """Settings files: each is read once here; afterwards a broken one counts as absent."""
-    found = []
-    for _ in range(2):  # the user's file, then the store's
+    """Settings files: each is read once, and one that was refused counts as absent afterwards."""
+    found: dict[str, Finding] = {}
+    for _ in range(3):  # the user's file, the store's, and once more to the end
         try:
             _ = context.root
-            context.settings.get("embedder")
+            for key in BY_KEY:
+                context.settings.get(key)
+            break
         except BadConfig as error:
-            found.append(Finding("settings", FAIL, str(error), error.hint))
-    yield from found
+            found[str(error)] = Finding("settings", FAIL, str(error), error.hint)
+    yield from found.values()
     if not found:
         yield Finding("settings", OK, f"'{context.settings.user_file}' and the store's own parse")
 

@@ -14,6 +14,7 @@ from remem.objects.derive import _rules_words as words
 from remem.objects.derive._rules_phrase import (
     DATE,
     NAME,
+    Family,
     Sentence,
     adjunct,
     follows,
@@ -197,3 +198,10 @@ def _subject(s: Sentence, found: re.Match[str]) -> str | None:
 def _qualified(s: Sentence, whose: str, written: str) -> str:
     name = re.sub(r" (?:the|our|my) ", " ", written).casefold()
     return f"{s.me}'s {name}" if whose.lower() == "my" else name
+
+
+FAMILIES = (
+    Family("called named", called, _CALLED),
+    Family("moved", moved, _MOVED),
+    Family(HEADS, settings, _IS),
+)

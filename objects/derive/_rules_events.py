@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from remem.objects.derive._rules_phrase import (
     ADVERBS,
     ME,
+    Family,
     Part,
     Sentence,
     adjunct,
@@ -38,6 +39,30 @@ _PREDICATES = {
     "won": "won",
     "attended": "attended",
     "got promoted to": "promoted_to",
+    "participated in": "took_part_in",
+    "took part in": "took_part_in",
+    "went on": "went_on",
+    "held": "held",
+    "baked": "made",
+    "cooked": "made",
+    "drew": "drew",
+    "designed": "designed",
+    "developed": "developed",
+    "released": "released",
+    "installed": "installed",
+    "set up": "set_up",
+    "switched to": "switched_to",
+    "migrated to": "switched_to",
+    "tried out": "tried",
+    "saw": "saw",
+    "celebrated": "celebrated",
+    "performed": "performed",
+    "made": "made",
+    "gave": "gave",
+    "started": "started",
+    "volunteered at": "volunteered_at",
+    "worked with": "worked_with",
+    "tried": "tried",
     "ran": "ran",
     "organized": "organised",
     "organised": "organised",
@@ -64,13 +89,14 @@ _PREDICATES = {
 }
 _VERBS = "|".join(sorted(_PREDICATES, key=len, reverse=True))
 _DID = re.compile(
-    rf"{ME}(?:'ve| have)?{ADVERBS} (?P<did>{_VERBS})(?: (?:myself|ourselves|us))?(?= )"
+    rf"{ME}(?:'ve| have)?{ADVERBS} (?P<did>(?<!ve )(?<!have )got(?= )|(?!got (?!promoted))(?:{_VERBS}))(?: (?:myself|ourselves|us))?(?= )"
 )
-DID_KEYS = frozenset(verb.split(" ", 1)[0] for verb in _PREDICATES) | {"finished", "promoted"}
+_DID_KEYS = frozenset(verb.split(" ", 1)[0] for verb in _PREDICATES) | {"finished", "promoted"}
 
 _SOME = re.compile(
-    r" (?:an? |another |the (?=(?:local|regional|national|annual|military|bar|final|first|[A-Z]))"
-    r"|(?:my|our) (?:first |own |old |new )?|(?=(?:two|three|four|five|\d{1,2}) ))?"
+    r" (?:an? |another |some |the (?=(?:local|regional|national|annual|military|bar|final|first|[A-Z]))"
+    r"|(?:my|our) (?:first|own|old|new) "
+    r"|the (?=(?:beach|museum|zoo|aquarium|theat(?:er|re)|cinema|library|doctor|dentist)\b)(?=(?:two|three|four|five|\d{1,2}) ))?"
 )
 _COUNT = re.compile(r"(?:two|three|four|five|\d{1,2}) ")
 _STOP = re.compile(
@@ -78,6 +104,7 @@ _STOP = re.compile(
 )
 _LONG_STOP = re.compile(r"\s(?:at|from|with|during|instead|to|after)\b")
 _LONG = (
+    "celebrated",
     "joined",
     "signed up for",
     "enrolled in",
@@ -91,13 +118,21 @@ _LONG = (
 _VAGUE = frozenset(
     """place event thing show store shop spot few couple lot way difference point mistake decision
     deal break look chance moment look step picture pic photo shot good great long while feeling call
-    message email text reply response answer lesson piece job work project world life part""".split()
+    impact contribution friend friends mess promise lot ton bit try go reply response answer lesson piece job work project world life part""".split()
 )
 _GOT = re.compile(
     rf"(?:\b|^)(?:{'|'.join(PETS)}|car|bike|bicycle|motorbike|house|apartment|tattoo|promotion"
     r"|scholarship|degree|diploma|certificate|guitar|piano|laptop|camera|job offer|puppies)$"
 )
 _TOOK = re.compile(r"(?:class|course|lesson|lessons|workshop|exam|test|trip|gap year|tour|cruise)$")
+_GAVE = re.compile(r"(?:talk|talks|presentation|speech|lecture|concert|workshop|seminar)$")
+_BEGUN = re.compile(
+    r"(?:course|class|business|company|blog|podcast|channel|club|band|diet|routine|program|programme"
+    r"|degree|phd|garden|petition|project|newsletter|collection|charity|startup|start-up|group)\b"
+)
+_FORMS = {"got": _GOT, "took": _TOOK, "gave": _GAVE, "started": _BEGUN}
+_INDEFINITE = ("got", "took", "gave")
+_NAMED_ONLY = ("worked with", "tried")
 _TITLED = ("finished reading", "finished", "read", "watched")
 _WENT = re.compile(
     rf"{ME}(?: went|'ve gone| have gone){ADVERBS} (?P<object>(?:hiking|camping|bowling|swimming"
@@ -105,7 +140,6 @@ _WENT = re.compile(
     r"|skating|ice skating|horseback riding|rock climbing|scuba diving|diving|snorkeling|hunting"
     r"|clubbing|rafting|paragliding|skydiving|snowshoeing|birdwatching|backpacking))(?![\w-])"
 )
-WENT_KEYS = frozenset(("went", "gone"))
 
 _BEGAN = re.compile(
     rf"{ME}(?:'ve| have)?{ADVERBS} (?:started|begun|began|took up|taken up) (?=[a-z]+ing\b)"
@@ -122,7 +156,6 @@ _LASTING = (
     "|swimming|cycling|knitting|gardening|cooking|baking|brewing|fishing|sailing|collecting"
     "|volunteering|mentoring|streaming|boxing|rowing"
 )
-LASTING_KEYS = frozenset(_LASTING.split("|"))
 _FOR_LONG = re.compile(rf"{ME}(?:'ve| have){ADVERBS} been{ADVERBS} (?=(?:{_LASTING})\b)")
 _DURATION = re.compile(
     r" (?:for (?:about |over |almost |nearly |around |just under |more than |at least |the past "
@@ -207,7 +240,7 @@ def _thing(s: Sentence, at: int, did: str) -> Part | None:
     if some is None:
         return None
     start = some.end()
-    if some[0] == " " and not _COUNT.match(s.said, start):
+    if did in _NAMED_ONLY or (some[0] == " " and not _COUNT.match(s.said, start)):
         # Without an article only a name says by itself what is meant.
         return proper(s, start + 4 * s.said.startswith("the ", start))
     found = phrase(s, start, 7, _LONG_STOP if did in _LONG else _STOP)
@@ -216,6 +249,16 @@ def _thing(s: Sentence, at: int, did: str) -> Part | None:
     value = s.said[found.start : found.end].lower()
     if value.rsplit(" ", 1)[-1] in _VAGUE and (" " not in value or did not in _LONG):
         return None
-    if (did == "got" and not _GOT.search(value)) or (did == "took" and not _TOOK.search(value)):
+    form = _FORMS.get(did)
+    if form is not None and (did in _INDEFINITE and some[0] not in (" a ", " an ")):
+        return None
+    if form is not None and not form.search(value):
         return None
     return found
+
+
+FAMILIES = (
+    Family(_DID_KEYS | {"went", "gone"}, done, _DID, _WENT),
+    Family("started begun began took taken", begun, _BEGAN),
+    Family(frozenset(_LASTING.split("|")), kept_up, _FOR_LONG),
+)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from remem.objects.derive import _rules_words as words
-from remem.objects.derive._rules_objects import favoured, hometown, organisation, origin
+from remem.objects.derive._rules_objects import favoured, hometown, origin
 from remem.objects.derive._rules_phrase import (
     ADVERBS,
     BE,
@@ -14,8 +14,10 @@ from remem.objects.derive._rules_phrase import (
     CONFIDENCE_OTHER,
     KIN,
     ME,
+    MINE,
     NAME,
     OTHER,
+    Family,
     Sentence,
     Subject,
     adjunct,
@@ -25,6 +27,7 @@ from remem.objects.derive._rules_phrase import (
     other,
     phrase,
     place,
+    stands,
 )
 from remem.objects.derive._rules_text import is_left_standing, is_open
 from remem.objects.derive.claim import Claim
@@ -36,7 +39,6 @@ _DAY = (
     rf"|(?i:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?"
     r"|\d{4}-\d\d-\d\d)(?![\w-]))"
 )
-_MINE = r"(?<![\w'@./-])(?:[Mm]y|[Oo]ur)"
 _SOME = (
     r"(?: (?:an?|another|one|two|three|four|\d))?"
     r"(?: (?:new|old|older|younger|little|big|other|lovely|cute|beautiful|black|white|rescue))*"
@@ -51,7 +53,7 @@ _LOWER_NAME = re.compile(
     r"(?<![\w'-])my name(?: is|'s) (?P<called>[a-z][a-z'-]+)(?=\s*(?:$|[.,;!]))"
 )
 _KIN_NAME = re.compile(
-    rf"{_MINE} (?P<kin>{KIN})(?:'s name is| is (?:called|named)|'s name's) (?P<called>{NAME})"
+    rf"{MINE} (?P<kin>{KIN})(?:'s name is| is (?:called|named)|'s name's) (?P<called>{NAME})"
 )
 _HAVE_KIN = re.compile(
     rf"{ME}(?: have| do have|'ve got|'ve)(?P<some>{_SOME}) (?P<kin>{KIN})s?,? "
@@ -62,17 +64,17 @@ _IS_KIN = re.compile(
 )
 # Before "my sister Anna"; after "gave" or "taught" the name would be what was given.
 _APPOSED = re.compile(
-    rf"(?:(?:^|[,;(–—]|\b(?:with|and|for|of|to|from|by|about|is|are|was|met|see|saw|seen|than|like"
+    r"(?:(?:^|[,;(–—]|\b(?:with|and|for|of|to|from|by|about|is|are|was|met|see|saw|seen|than|like"
     r"|but|that|when|because|visit|visited|visiting|miss|called|meet|both|where))[ \"]?)$",
     re.IGNORECASE,
 )
-_KIN_APPOSED = re.compile(rf"{_MINE} (?P<kin>{KIN}),? (?P<called>{NAME})")
-_PET_APPOSED = re.compile(rf"{_MINE} (?:\w+ )?(?P<pet>{_PET}),? (?P<called>{NAME})")
+_KIN_APPOSED = re.compile(rf"{MINE} (?P<kin>{KIN}),? (?P<called>{NAME})")
+_PET_APPOSED = re.compile(rf"{MINE} (?:\w+ )?(?P<pet>{_PET}),? (?P<called>{NAME})")
 _APPOSED_PET = re.compile(
     rf"(?P<called>{NAME})(?: is|'s|,) my (?:\w+ )?(?P<pet>{_PET})(?=\s*(?:$|[.,;!])| and\b)"
 )
 _PET_NAME = re.compile(
-    rf"{_MINE} (?:\w+ )?(?P<pet>{_PET})s?(?:'s name is| is (?:called|named)|'s name's| are called"
+    rf"{MINE} (?:\w+ )?(?P<pet>{_PET})s?(?:'s name is| is (?:called|named)|'s name's| are called"
     rf"|s' names are) {_AND_NAME}"
 )
 _HAVE_PET = re.compile(
@@ -94,7 +96,7 @@ _HAVE = re.compile(
     r"(?=\s*(?:$|[.,;!(–—-])| (?:and|who|that|but|with|at|in|now|too|together|aged|already)\b)"
 )
 _BIRTHDAY = re.compile(
-    rf"(?:{_MINE}(?: (?P<kin>{KIN})'s)?|(?P<name>{NAME})'s) (?:birthday|bday|birth date|date of birth)"
+    rf"(?:{MINE}(?: (?P<kin>{KIN})'s)?|(?P<name>{NAME})'s) (?:birthday|bday|birth date|date of birth)"
     rf" (?:is|falls)(?: on)?(?: the)? {_DAY}"
 )
 _BORN = re.compile(
@@ -106,7 +108,7 @@ _BORN_DAY = re.compile(_DAY)
 _YEAR = re.compile(r"(?P<year>(?:18|19|20)\d\d)(?![\w-])")
 _GREW_UP = re.compile(rf"(?:(?P<me>{ME})|{OTHER}) grew up in ")
 _FAVOURITE = re.compile(
-    rf"(?:{_MINE}|(?P<name>{NAME})'s) (?:(?:all-time|all time|absolute|current|new) )?"
+    rf"(?:{MINE}|(?P<name>{NAME})'s) (?:(?:all-time|all time|absolute|current|new) )?"
     r"favou?rite (?P<topic>[a-z][\w-]*(?: [a-z][\w-]*){0,2}?)(?: of all time| ever| right now)? "
     r"(?:is|are)(?: (?:still|definitely|now|actually|currently|always|hands down|of course))*:? "
 )
@@ -115,6 +117,7 @@ _IS_FAVOURITE = re.compile(
     r"(?:(?:all-time|all time|absolute|current|new) )?favou?rite (?P<topic>[a-z][\w-]*(?: [a-z]+)?)"
     r"(?=\s*(?:$|[.,;!])| (?:of all time|ever|because|and|but|since|too)\b)"
 )
+_COUNTED = "kid kids child children siblings grandkids grandchildren puppies"
 _NO_TOPIC = frozenset(
     "part thing one bit of memory moment time place spot way ones things parts memories moments".split()
 )
@@ -125,34 +128,6 @@ _MOVED = re.compile(
 _FROM = re.compile(r" from ")
 _TO = re.compile(r"(?: back| over| out| down| up)? to ")
 _MOVED_ON = re.compile(r",? (?:and )?(?:then|later|afterwards|eventually|before|but)\b")
-_LOST_JOB = re.compile(
-    rf"{ME}{ADVERBS}(?:(?:'ve| have)?{ADVERBS} (?:left|quit|lost|resigned from|gave up)"
-    rf" (?:my|our) (?:old |day |full-time )?job"
-    rf"|(?: was| got|'ve been| have been){ADVERBS} (?:laid off|fired|let go|made redundant))"
-    r"(?P<from> (?:at|with|from) )?(?![\w'-])"
-)
-_NEW_JOB = re.compile(
-    rf"{ME}(?:'ve| have)?{ADVERBS} (?:started (?:a new job|a job|my new job|working|work)"
-    r"|got (?:a|the|my) (?:new |dream )?job|accepted (?:a|the) (?:job|position)|got hired) "
-    r"(?:at|with|by) "
-)
-_DIVORCED = re.compile(
-    rf"{ME}(?: got| am|'m|'re| are| finally got) (?:divorced|no longer married)\b"
-)
-_GOAL = re.compile(
-    rf"{_MINE} (?:(?:main|ultimate|biggest|big|lifelong|long-term|next) )?(?P<what>goal|dream)"
-    r" (?:is|has always been) to (?=[a-z])"
-)
-
-
-STATE_KEYS = (
-    "married engaged divorced single widowed separated vegetarian vegan pescatarian left-handed"
-    " right-handed colorblind colourblind color-blind colour-blind lactose lactose-intolerant gluten"
-    " gluten-intolerant diabetic asthmatic dyslexic epileptic deaf retired unemployed self-employed"
-    " trans transgender gay bisexual lesbian non-binary autistic short-sighted near-sighted teetotal"
-    " bilingual trilingual allergy asthma adhd diabetes epilepsy arthritis migraines celiac coeliac"
-    " hay tinnitus insomnia dyslexia blood"
-)
 
 
 def names(s: Sentence) -> Iterator[Claim]:
@@ -164,7 +139,7 @@ def names(s: Sentence) -> Iterator[Claim]:
             return
     elif found is not None and not is_name(found["called"]):
         return
-    if found is None or not _stands(s, found, found.end()) or not follows(s.said, found.end()):
+    if found is None or not stands(s, found, found.end()) or not follows(s.said, found.end()):
         return
     value = s.cut(*found.span("called"))
     yield s.claim("name", s.me, value, f"{s.me} is called {value}", *found.span())
@@ -174,7 +149,7 @@ def kin(s: Sentence) -> Iterator[Claim]:
     """Derive the names of the writer's relations."""
     for pattern in (_KIN_NAME, _HAVE_KIN, _IS_KIN):
         for found in pattern.finditer(s.said):
-            if _stands(s, found, found.end()) and follows(s.said, found.end()):
+            if stands(s, found, found.end()) and follows(s.said, found.end()):
                 yield from _called(s, found, found["kin"])
     for found in _KIN_APPOSED.finditer(s.said):
         if _is_apposed(s, found):
@@ -185,7 +160,7 @@ def pets(s: Sentence) -> Iterator[Claim]:
     """Derive the names of the writer's pets."""
     for pattern in (_PET_NAME, _HAVE_PET, _APPOSED_PET):
         for found in pattern.finditer(s.said):
-            if _stands(s, found, found.end()) and not _GONE.search(s.said):
+            if stands(s, found, found.end()) and not _GONE.search(s.said):
                 yield from _called(s, found, "")
     for found in _PET_APPOSED.finditer(s.said):
         if _is_apposed(s, found):
@@ -195,7 +170,7 @@ def pets(s: Sentence) -> Iterator[Claim]:
 def has(s: Sentence) -> Iterator[Claim]:
     """Derive how many children, siblings and pets the writer has."""
     for found in _HAVE.finditer(s.said):
-        if _stands(s, found, found.end()):
+        if stands(s, found, found.end()):
             value = s.cut(*found.span("object"))
             yield s.claim("has", s.me, value, f"{s.me} has {value}", *found.span())
 
@@ -204,15 +179,15 @@ def birthdays(s: Sentence) -> Iterator[Claim]:
     """Derive birthdays and where somebody was born."""
     for found in _BIRTHDAY.finditer(s.said):
         who = _owner(s, found)
-        if who is not None and _stands(s, found, found.end()):
+        if who is not None and stands(s, found, found.end()):
             yield _born(s, who, "birthday", found.start(), *found.span("day"))
     for found in _BORN.finditer(s.said):
         who = _one(s, found)
-        if who is not None and _stands(s, found, found.end()):
+        if who is not None and stands(s, found, found.end()):
             yield from _born_claims(s, who, found)
     for found in _GREW_UP.finditer(s.said):
         who, part = _one(s, found), place(s, found.end())
-        if who is not None and part is not None and _stands(s, found, part.after):
+        if who is not None and part is not None and stands(s, found, part.after):
             yield _born(s, who, "grew_up_in", found.start(), part.start, part.end)
 
 
@@ -223,7 +198,7 @@ def favourites(s: Sentence) -> Iterator[Claim]:
         part = favoured(s, found.end())
         if who is None or part is None or found["topic"].split()[-1] in _NO_TOPIC:
             continue
-        if _stands(s, found, part.after):
+        if stands(s, found, part.after):
             yield _favourite(
                 s, who, found["topic"], part.start, part.end, found.start(), part.after
             )
@@ -232,7 +207,7 @@ def favourites(s: Sentence) -> Iterator[Claim]:
         part = phrase(s, start + 4 if s.said.startswith("The ", start) else start, 5)
         if part is None or part.after != end or found["topic"].split()[-1] in _NO_TOPIC:
             continue
-        if s.said[start:end].lower() not in words.NOT_NAMES and _stands(s, found, found.end()):
+        if s.said[start:end].lower() not in words.NOT_NAMES and stands(s, found, found.end()):
             me = Subject(s.me, first=True)
             yield _favourite(s, me, found["topic"], part.start, part.end, *found.span())
 
@@ -274,70 +249,6 @@ def moves(s: Sentence) -> Iterator[Claim]:
             valid_to=None if new else valid_from,
             confidence=CONFIDENCE if who.first else CONFIDENCE_OTHER,
         )
-
-
-def jobs(s: Sentence) -> Iterator[Claim]:
-    """Derive that a job was left, or a new one begun."""
-    for found in _LOST_JOB.finditer(s.said):
-        parts = organisation(s, found.end()) if found["from"] else []
-        if (found["from"] and not parts) or not is_open(s.said, found.start()):
-            continue
-        after = parts[0].after if parts else found.end()
-        valid_to, _, after, _ = adjunct(s, after)
-        if is_left_standing(s.said, after):
-            value = s.cut(parts[0].start, parts[0].end) if parts else ""
-            line = f"{s.me} no longer works at {value}" if value else f"{s.me} left a job"
-            yield s.claim(
-                "works_at", s.me, value, line, found.start(), after, ends=True, valid_to=valid_to
-            )
-    for found in _NEW_JOB.finditer(s.said):
-        for part in organisation(s, found.end()):
-            valid_from, _, after, _ = adjunct(s, part.after)
-            if _stands(s, found, after):
-                value = s.cut(part.start, part.end)
-                line = f"{s.me} works at {value}"
-                yield s.claim(
-                    "works_at", s.me, value, line, found.start(), after, valid_from=valid_from
-                )
-
-
-def states(s: Sentence) -> Iterator[Claim]:
-    """Derive marriage, diet, health: what a person is or has in a word."""
-    for found in _STATUS.finditer(s.said):
-        if _stands(s, found, found.end()):
-            value = s.cut(*found.span("object"))
-            yield s.claim("marital_status", s.me, value, f"{s.me} is {value}", *found.span())
-    for found in _NOT_MARRIED.finditer(s.said):
-        if _stands(s, found, found.end()):
-            value = s.cut(*found.span("object"))
-            line = f"{s.me} is no longer {value}"
-            yield s.claim("marital_status", s.me, value, line, *found.span(), ends=True)
-    for found in _TRAIT.finditer(s.said):
-        if _stands(s, found, found.end()):
-            value = s.cut(*found.span("object"))
-            yield s.claim("is_a", s.me, value, f"{s.me} is {value}", *found.span())
-    for found in _ALLERGY.finditer(s.said):
-        if not _stands(s, found, found.end()):
-            continue
-        group = next(name for name in ("object", "other", "illness") if found[name])
-        value = s.cut(*found.span(group))
-        predicate = "has" if group == "illness" else "allergic_to"
-        line = f"{s.me} {predicate.replace('allergic', 'is allergic').replace('_', ' ')} {value}"
-        yield s.claim(predicate, s.me, value, line, *found.span())
-
-
-def goals(s: Sentence) -> Iterator[Claim]:
-    """Derive what the writer calls a goal or dream."""
-    for found in _GOAL.finditer(s.said):
-        part = phrase(s, found.end(), 10)
-        if part is not None and _stands(s, found, part.after):
-            value = s.cut(part.start, part.end)
-            line = f"{s.me}'s {found['what']} is to {value}"
-            yield s.claim("has_goal", s.me, value, line, found.start(), part.after)
-
-
-def _stands(s: Sentence, found: re.Match[str], end: int) -> bool:
-    return is_open(s.said, found.start()) and is_left_standing(s.said, end)
 
 
 def _one(s: Sentence, found: re.Match[str]) -> Subject | None:
@@ -463,4 +374,18 @@ def _favourite(
 
 _NO_LOWER_NAME = frozenset(
     "not unknown wrong missing long short unusual hard rare common on in".split()
+)
+
+
+_KIN_WORDS = " ".join(f"{word} {word}s {word}'s" for word in (*words.MANY_KIN, *words.ONE_KIN))
+_PET_WORDS = " ".join(f"{word} {word}s {word}'s {word}s'" for word in words.PETS)
+
+FAMILIES = (
+    Family("name name's called named call", names, _MY_NAME, _LOWER_NAME),
+    Family(_KIN_WORDS, kin, _KIN_NAME, _HAVE_KIN, _IS_KIN, _KIN_APPOSED),
+    Family(_PET_WORDS, pets, _PET_NAME, _HAVE_PET, _APPOSED_PET, _PET_APPOSED),
+    Family(f"{_KIN_WORDS} {_PET_WORDS} {_COUNTED}", has, _HAVE),
+    Family("birthday bday birth born grew", birthdays, _BIRTHDAY, _BORN, _GREW_UP),
+    Family("favourite favorite", favourites, _FAVOURITE, _IS_FAVOURITE),
+    Family("moved relocated emigrated immigrated", moves, _MOVED),
 )

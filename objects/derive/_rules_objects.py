@@ -106,6 +106,13 @@ _NO_TOOL = _NO_START | frozenset(
     "it this that these those what everything them both all only".split()
 )
 _PREFERRED_STOP = re.compile(r"\s(?:to|over|rather|instead|more|above|for|in|on|when|any)\b")
+_COURSE = re.compile(
+    r"\b(?:course|class|classes|courses|lessons?|workshop|marathon|triathlon|race|exam|bootcamp)$"
+)
+_GROUP = re.compile(
+    r"\b(?:club|team|group|band|choir|orchestra|union|party|board|committee|community|church|gym"
+    r"|society|association|forum|network|league|crew|troupe|cooperative|council)$"
+)
 _OWNED = re.compile(r"(?:an? |(?=(?:two|three|four|five|\d{1,2}) ))")
 _OWNED_STOP = re.compile(r"\s(?:in|on|at|with|from|near)\b")
 _PLURAL_STOP = re.compile(r"\s(?:from|in|with|at|on|of)\b")
@@ -175,7 +182,7 @@ def origin(s: Sentence, at: int) -> list[Part]:
         return []
     value = s.said[found.start : found.end]
     short = value.isupper() and len(value) <= 4 and value not in _SHORT_PLACES
-    return [] if short or value[0].islower() and not s.lower else [found]
+    return [] if short or (value[0].islower() and not s.lower) else [found]
 
 
 def person(s: Sentence, at: int) -> list[Part]:
@@ -210,6 +217,23 @@ def learnt(s: Sentence, at: int) -> list[Part]:
     return languages(s, at)[:1] or instruments(s, at) or named(s, at)
 
 
+def course(s: Sentence, at: int) -> list[Part]:
+    """Read a course, class or race: an article and a few words that end so."""
+    article = _OWNED.match(s.said, at)
+    found = phrase(s, article.end(), 5, _OWNED_STOP) if article else None
+    return [found] if found and _COURSE.search(s.said[found.start : found.end]) else []
+
+
+def group(s: Sentence, at: int) -> list[Part]:
+    """Read what one can belong to: a club, a team, something with a name."""
+    article = _ARTICLE.match(s.said, at)
+    found = phrase(s, article.end() if article else at, 5, _OWNED_STOP)
+    if found is None:
+        return []
+    value = s.said[found.start : found.end]
+    return [found] if _GROUP.search(value) or value[0].isupper() and proper(s, found.start) else []
+
+
 def named(s: Sentence, at: int) -> list[Part]:
     """Read capitalised words."""
     found = proper(s, at)
@@ -229,9 +253,9 @@ def taste(s: Sentence, at: int) -> list[Part]:
         return [found]
     value = s.said[found.start : found.end]
     first = value.split()[0].lower()
-    if first in _NO_START and not (known := _KNOWN.match(value)) and first not in ("a", "an"):
+    if first in _NO_START and first not in ("a", "an") and not _KNOWN.match(value):
         return []
-    if first == "the" and (known := _KNOWN.match(value)):
+    if first == "the":
         found = Part(found.start + 4, found.end)
     if _NO_TASTE.search(value) or _RESTRICTS.match(s.said, found.end):
         return []

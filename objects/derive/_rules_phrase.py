@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 
 from remem.objects.derive import _rules_words as words
-from remem.objects.derive._rules_text import CODE, QUOTED
+from remem.objects.derive._rules_text import CODE, QUOTED, is_left_standing, is_open
 from remem.objects.derive.claim import Claim
 from remem.objects.instant import day_number, month_days
 
@@ -28,6 +29,7 @@ _MANY = sorted(words.MANY_KIN, key=len, reverse=True)
 KIN = "|".join((*_MANY, *_ONE))
 NAME = r"[A-Z][\w'-]*[\w](?: (?:(?:van|von|de|da|del|der|la) )?[A-Z][\w'-]*\w){0,2}"
 ME = r"(?<![\w'@./-])(?:[Ii]|[Ww]e)"
+MINE = r"(?<![\w'@./-])(?:[Mm]y|[Oo]ur)"
 BE = r"(?:'?m| am|'re| are)"
 ADVERBS = (
     r"(?: (?:now|currently|still|also|actually|really|just|both|all|mostly|usually|already"
@@ -193,6 +195,29 @@ class Sentence:
         )
 
 
+class Family:
+    """Rules that are tried together.
+
+    Attributes:
+        keys: words, lower case, of which a text must have one.
+        forms: patterns of which one must be found in the text.
+        claims: derives the claims of one sentence.
+    """
+
+    __slots__ = ("claims", "forms", "keys")
+
+    def __init__(
+        self,
+        keys: str | frozenset[str],
+        claims: Callable[[Sentence], Iterator[Claim]],
+        *forms: re.Pattern[str],
+    ) -> None:
+        """Keep the three; keys may be given as words of one text."""
+        self.keys = frozenset(keys.split()) if isinstance(keys, str) else keys
+        self.forms = forms
+        self.claims = claims
+
+
 class Subject:
     """Who a statement is about.
 
@@ -224,6 +249,11 @@ def other(s: Sentence, found: re.Match[str]) -> Subject | None:
     if name.lower() in words.ONE_KIN:  # "Mom lives in Leeds"
         return Subject(f"{s.me}'s {name.lower()}")
     return Subject(name)
+
+
+def stands(s: Sentence, found: re.Match[str], end: int) -> bool:
+    """Say whether a match begins a plain statement that nothing after it takes back."""
+    return is_open(s.said, found.start()) and is_left_standing(s.said, end)
 
 
 def is_name(name: str) -> bool:

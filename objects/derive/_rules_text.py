@@ -21,6 +21,8 @@ CODE = "\x02"  # stands for each character of code
 _PLAIN = {ord(sign): plain for signs, plain in (("‘’", "'"), ("“”„«»", '"')) for sign in signs}
 _PLAIN |= {ord("\u00a0"): " ", ord(QUOTED): " ", ord(CODE): " "}
 
+_MARKS = re.compile(f"[{QUOTED}{CODE}]")
+
 # A text that sets a task about a text, or plays, says nothing of its writer.
 _TASK = re.compile(
     r"\b(?:translat(?:e|ion|ing)|re-?write|rephras|paraphras|proof-?read|summari[sz]e|role-?play"
@@ -73,10 +75,10 @@ _NOT_SAID = re.compile(
     re.IGNORECASE,
 )
 _SPEECH = re.compile(
-    r"\b(?:sa(?:id|ys?|ying)|t(?:old|ells?|elling)|asks?|asked|claim(?:s|ed)?|thinks?|thought"
+    r"\b(?:sa(?:id|ys?|ying)|told|tells|tell(?:ing)?(?! you)|asks?|asked|claim(?:s|ed)?|thinks?|thought"
     r"|believe[sd]?|repl(?:y|ies|ied)|answer(?:s|ed)|wr(?:ote|ites)|heard|hears|quot(?:e[sd]?|ing)"
     r"|insist(?:s|ed)|argue[sd]?|reports?|reported|mention(?:s|ed)|texted|assumes?|assumed"
-    r"|feels? like|felt like|seems?|looks? like|guess(?:ed)?|doubts?|if|i'd|they'd|might|may"
+    r"|feels? like|felt like|seems?|looks? like|guess(?:ed)?(?! what)|doubts?|if|i'd|they'd|might|may"
     r"|maybe|perhaps|probably|possibly|dream(?:s|ed|t)? (?:that|of)|imagined|joke[sd]?|lie[sd]?"
     r"|lying|never|nobody|not true|false|wrong)\b",
     re.IGNORECASE,
@@ -88,32 +90,39 @@ _AFTER = re.compile(
     r"|autumn|fall|winter|semester|term)|maybe|probably|perhaps|not really|just kidding|right\?)\b",
 )
 _OPENER = re.compile(
-    r"(?:^|[,;!(]|[–—]| --?|\.\.\.?|…"
+    r"(?:^|[,;!(]|[–—]|-|\.\.\.?|…"
     r"|(?:^|[ ,])(?:and|but|so|because|'?cause|cuz|since|as|also|plus|well|yeah|yes|yep|yup|yea|ok"
     r"|okay|oh|ah|aw|wow|hey|hi|hello|nah|nope|no|sure|thanks|actually|honestly|personally|frankly"
     r"|basically|currently|now|nowadays|these days|right now|at the moment|lately|recently|today"
-    r"|yesterday|this (?:week|month|year|morning)|last (?:week|month|year|night|\w+day)|btw"
+    r"|yesterday|this (?:week|month|year|morning)|last \w+|(?:\w+ ){1,2}(?:days?|weeks?"
+    r"|months?|years?) ago|on \w+day|btw"
     r"|by the way|fyi|anyway|though|although|even though|while|whereas|however|luckily"
     r"|thankfully|sadly|unfortunately|fortunately|of course|in fact|for me|as for me|as you know"
     r"|you know|like you|guess what|btw|absolutely|definitely|totally|same|me too|cool|nice|great"
-    r"|ps|psa|(?:that|this|it|which)(?:'s| is) why|(?:please )?(?:note|remember|know)(?: that)?"
+    r"|ps|psa|(?:(?:that|this|it|which)'s|is|reminds me|reminded me|remember|reasons?(?: of)?) why"
+    r"|one of the reasons|(?:tell|telling|let) you(?: know)?(?: that)?|(?:please )?(?:note|remember|know)(?: that)?"
     r"|(?:note|notes|fyi|ps|reminder|remember|update|correction|fact|fun fact|about me|me|edit|psa"
     r"|btw|news|quick note|for the record|heads up|big news|good news|i):))[ \"'(*_]*$",
     re.IGNORECASE,
 )
 
 
+def plain(text: str) -> str:
+    """Return the text with plain quotation marks and blanks, as long as it was."""
+    return text if text.isascii() and not _MARKS.search(text) else text.translate(_PLAIN)
+
+
 def own_words(text: str, speaker: str) -> str:
     """Copy a text with what is not the writer's own talk blanked out.
 
     Args:
-        text: of the observation.
+        text: as `plain` returns it.
         speaker: who wrote it, or empty; a line labelled with another name is somebody else's.
 
     Returns:
         Text of the same length.
     """
-    work = text.translate(_PLAIN)
+    work = text
     if "`" in work or "~~~" in work:
         work = _FENCE.sub(_blank_code, work)
         work = _TICKS.sub(_blank_ticks, work)

@@ -19,6 +19,7 @@ from remem.objects.derive._rules_phrase import (
     ME,
     OTHER,
     SINGLE_VALUED,
+    Family,
     Part,
     Sentence,
     Subject,
@@ -26,8 +27,8 @@ from remem.objects.derive._rules_phrase import (
     other,
     place,
 )
-from remem.objects.derive._rules_words import LANGUAGES, OCCUPATIONS, PLAYED
 from remem.objects.derive._rules_text import is_left_standing, is_open
+from remem.objects.derive._rules_words import LANGUAGES, OCCUPATIONS, PLAYED
 from remem.objects.derive.claim import Claim
 
 Reader = Callable[[Sentence, int], list[Part]]
@@ -78,18 +79,17 @@ class Verb:
         self.mine = _mine(base, past, being)
         self.theirs = _theirs(base, third, past, being)
 
-
-def verb_claims(s: Sentence, verb: Verb) -> Iterator[Claim]:
-    """Derive the claims that a verb makes in a sentence."""
-    for found in verb.mine.finditer(s.said):
-        if is_open(s.said, found.start()):
-            yield from _claims(s, verb, found, Subject(s.me, first=True))
-    for found in verb.theirs.finditer(s.said):
-        who = other(s, found)
-        if who is None or (not verb.by_name and found["name"] and " " not in who.name):
-            continue
-        if is_open(s.said, found.start()):
-            yield from _claims(s, verb, found, who)
+    def claims(self, s: Sentence) -> Iterator[Claim]:
+        """Derive the claims that the verb makes in a sentence."""
+        for found in self.mine.finditer(s.said):
+            if is_open(s.said, found.start()):
+                yield from _claims(s, self, found, Subject(s.me, first=True))
+        for found in self.theirs.finditer(s.said):
+            who = other(s, found)
+            if who is None or (not self.by_name and found["name"] and " " not in who.name):
+                continue
+            if is_open(s.said, found.start()):
+                yield from _claims(s, self, found, who)
 
 
 def _claims(s: Sentence, verb: Verb, found: re.Match[str], who: Subject) -> Iterator[Claim]:
@@ -260,7 +260,23 @@ VERBS = (
         being="fluent in|a native speaker of",
         keys=LANGUAGES,
     ),
-    Verb("learning", objects.learnt, being="learning|learning how to play|learning to play"),
+    Verb("learning", objects.learnt, being="learning how to play|learning to play|learning"),
+    Verb("takes", objects.course, being="taking"),
+    Verb(
+        "member_of",
+        objects.group,
+        being="a member of|an active member of|a proud member of|part of|a part of|a founding member of",
+        keys=frozenset(("member", "part")),
+    ),
+    Verb("trains_for", objects.course, being="training for"),
+    Verb(
+        "mentors",
+        objects.owned,
+        base="mentor|coach|teach|tutor",
+        third="mentors|coaches|teaches|tutors",
+        past="mentored|coached|taught|tutored",
+        being="mentoring|coaching|teaching|tutoring",
+    ),
     Verb(
         "is_from",
         objects.origin,
@@ -316,3 +332,5 @@ VERBS = (
         being="volunteering at|volunteering with|volunteering for",
     ),
 )
+
+FAMILIES = tuple(Family(row.keys, row.claims, row.mine, row.theirs) for row in VERBS)

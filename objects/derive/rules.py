@@ -14,16 +14,21 @@ it was said, and says `ends` where that is not known.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
 
 from remem.objects.derive import _rules_config as config
 from remem.objects.derive import _rules_events as events
 from remem.objects.derive import _rules_facts as facts
-from remem.objects.derive._rules_phrase import NOBODY, SINGLE_VALUED, Sentence
-from remem.objects.derive._rules_text import MAX_TEXT, is_stated, own_words, sentences, sets_task
-from remem.objects.derive._rules_verbs import VERBS, verb_claims
-from remem.objects.derive._rules_words import MANY_KIN, ONE_KIN, PETS
+from remem.objects.derive import _rules_states as states
+from remem.objects.derive import _rules_verbs as verbs
+from remem.objects.derive._rules_phrase import NOBODY, SINGLE_VALUED, Family, Sentence
+from remem.objects.derive._rules_text import (
+    MAX_TEXT,
+    is_stated,
+    own_words,
+    plain,
+    sentences,
+    sets_task,
+)
 from remem.objects.derive.claim import Claim
 from remem.objects.model import Observation
 
@@ -32,8 +37,6 @@ __all__ = ["MAX_CLAIMS", "NAME", "SINGLE_VALUED", "VERSION", "derive"]
 NAME = "rules"
 VERSION = 1
 MAX_CLAIMS = 50  # of one observation; the first ones in the order of the text are kept
-
-_Family = Callable[[Sentence], Iterator[Claim]]
 
 _NO_TALK = frozenset(("command", "commit", "diff"))
 _OWN_ROLES = ("user", "")
@@ -53,75 +56,48 @@ def derive(observation: Observation) -> list[Claim]:
     if (
         observation.origin != "owner"
         or observation.role not in _OWN_ROLES
-        or _KEYS.isdisjoint(_WORD.findall(text.lower()))
         or observation.kind in _NO_TALK
         or len(text) > MAX_TEXT
     ):
         return []
-    work = own_words(text, observation.speaker)
+    read = plain(text)
+    families = _families(read)
+    if not families:
+        return []
+    work = own_words(read, observation.speaker)
     me = observation.speaker or NOBODY
     found: dict[tuple[str, str, str, bool], Claim] = {}
     for start, end in sentences(work):
-        said = work[start:end]
-        families = _families(said)
-        if not families:
-            continue
-        sentence = Sentence(text, said, start, me, observation.asserted)
-        claims = [claim for family in families for claim in family(sentence)]
-        if claims and is_stated(said):
+        sentence = Sentence(text, work[start:end], start, me, observation.asserted)
+        claims = [claim for family in families for claim in family.claims(sentence)]
+        if claims and is_stated(sentence.said):
             for claim in sorted(claims, key=_place):
                 found.setdefault((claim.subject, claim.predicate, claim.object, claim.ends), claim)
         if len(found) >= MAX_CLAIMS:
             break
     # Looked for last, because few texts get here.
-    return list(found.values())[:MAX_CLAIMS] if found and not sets_task(text) else []
+    return list(found.values())[:MAX_CLAIMS] if found and not sets_task(read) else []
 
 
 def _place(claim: Claim) -> tuple[int, int, str]:
     return claim.start, claim.end, claim.predicate
 
 
-def _families(said: str) -> list[_Family]:
-    """Choose the rules of which a sentence has a key word, in the order of the table."""
-    chosen = {number for word in _WORD.findall(said.lower()) for number in _RULES_OF.get(word, ())}
-    return [_FAMILIES[number][1] for number in sorted(chosen)]
+def _families(text: str) -> list[Family]:
+    """Choose the rules that may say something of a text, in the order of the table."""
+    numbers: set[int] = set()
+    for word in _WORD.findall(text.lower()):
+        if word in _RULES_OF:
+            numbers.update(_RULES_OF[word])
+    return [
+        family
+        for family in map(FAMILIES.__getitem__, sorted(numbers))
+        if any(form.search(text) for form in family.forms)
+    ]
 
 
-_KIN_WORDS = frozenset(
-    word for kin in (*MANY_KIN, *ONE_KIN) for word in (kin, f"{kin}s", f"{kin}'s")
-)
-_PET_WORDS = frozenset(word for pet in PETS for word in (pet, f"{pet}s", f"{pet}'s", f"{pet}s'"))
-_COUNTED = frozenset("kid kids child children siblings grandkids grandchildren puppies".split())
-
-
-def _table() -> Iterator[tuple[frozenset[str], _Family]]:
-    """Yield each family of rules with the words of which a sentence must have one."""
-    for verb in VERBS:
-        yield verb.keys, partial(verb_claims, verb=verb)
-    for keys, family in (
-        ("name name's called named call", facts.names),
-        ("birthday bday birth born grew", facts.birthdays),
-        ("favourite favorite", facts.favourites),
-        ("moved relocated emigrated immigrated", facts.moves),
-        ("job laid fired redundant started hired accepted", facts.jobs),
-        (facts.STATE_KEYS, facts.states),
-        ("goal dream", facts.goals),
-        ("started begun began took taken", events.begun),
-        ("called named", config.called),
-        ("moved", config.moved),
-    ):
-        yield frozenset(keys.split()), family
-    yield _KIN_WORDS, facts.kin
-    yield _PET_WORDS, facts.pets
-    yield _KIN_WORDS | _PET_WORDS | _COUNTED, facts.has
-    yield events.LASTING_KEYS, events.kept_up
-    yield events.DID_KEYS | events.WENT_KEYS, events.done
-    yield config.HEADS, config.settings
-
-
-_FAMILIES = tuple(_table())
+FAMILIES = (*verbs.FAMILIES, *facts.FAMILIES, *states.FAMILIES, *events.FAMILIES, *config.FAMILIES)
 _RULES_OF: dict[str, list[int]] = {}
-for _number, (_keys, _) in enumerate(_FAMILIES):
-    for _key in _keys:
+for _number, _family in enumerate(FAMILIES):
+    for _key in _family.keys:
         _RULES_OF.setdefault(_key, []).append(_number)
-_KEYS = frozenset(_RULES_OF)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import stat
@@ -311,7 +312,7 @@ def test_audit_prints_the_latest_rows_newest_last(filled: Runner) -> None:
     rows = filled("audit", "--json", code=0).json
     assert [row["seq"] for row in rows] == [1, 2, 3, 4, 5]
     assert [row["seq"] for row in filled("audit", "--json", "-n", "2").json] == [4, 5]
-    for before, after in zip(rows, rows[1:], strict=False):
+    for before, after in itertools.pairwise(rows):
         assert after["prev"] == before["hash"]
     assert rows[0]["prev"] == "0" * 64
     assert rows[-1]["hash"] == filled("verify", "--json").json["audit"]["head"]

@@ -137,8 +137,6 @@ def test_while_another_process_writes(store: Store, tmp_path: Path) -> None:
             while int(writer.stdout.readline()) < 20 * (number + 1):
                 continue
         writer.kill()
-        told = sum(1 for _ in writer.stdout)
-    assert told >= 0
     assert made[0].rows < made[1].rows < made[2].rows
     source = rows(store.root)
     assert verify(store).problems == []

@@ -20,7 +20,8 @@ from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remem.objects import chains, encode, memories, pack, pack_facts, refs
+from remem.objects import chains, encode, pack, pack_facts, purge, refs, tombs
+from remem.objects import forget as forgetting
 from remem.objects.admit import Admitted, Receipt, admit
 from remem.objects.errors import BadInput, NewerFormat, NotFound, ScopeRefused
 from remem.objects.fsck import verify
@@ -30,7 +31,7 @@ from remem.objects.pack_merge import ImportSum
 from remem.objects.pack_objects import local_id
 from remem.objects.pack_read import Change, read_pack
 from remem.objects.pack_write import Exported, export
-from remem.objects.reader import Part, Reader
+from remem.objects.reader import Reader
 from remem.objects.scope import Actor, Grant, maintenance_grant, owner_grant
 from remem.objects.store import Store
 from remem.objects.tx import Tx
@@ -111,46 +112,15 @@ def derive(store: Store, cites: list[bytes], text: str) -> bytes:
     return store.write(OWNER, run)
 
 
-def heads(tx: Tx, part: Part, ref: bytes) -> set[bytes]:
-    state = tx.reader.state(part, ref)
-    assert state is not None
-    return {entry.new for entry in tx.reader.entries(part, state) if entry.new is not None}
-
-
 def forget(store: Store, ref: bytes, *, purged: bool = False) -> None:
-    """What forgetting leaves in the log; with purged the bytes are gone as well.
-
-    A memory with other evidence loses the citation; one without is orphaned.
-    """
+    """Forget a ref and what was derived only from it; with purged the bytes go as well."""
 
     def run(tx: Tx) -> None:
         part = tx.reader.find(ref.hex()).part
-        for cited in heads(tx, part, ref):
-            for memory in tx.reader.cited_by(part, cited):
-                known = tx.reader.state(part, memory)
-                if known is None or known.status == ERASED:
-                    continue
-                held, obj = memories.head(tx, part, memory)
-                others = [c for c in obj.cites if c != cited]
-                if others:
-                    memories.replace(tx, part, memory, held, memories.with_cites(obj, others))
-                else:
-                    tx.record(part, "orphan", memory, held, status="orphaned")
-                tx.flush()
-        state = tx.reader.state(part, ref)
-        assert state is not None
-        tx.record(part, "erase", ref, state, status="erased", reason="asked")
-        state = tx.reader.state(part, ref)
-        assert state is not None
-        tx.record(part, "flag", ref, state)
-        if not purged:
-            return
-        tx.flush()
-        state = tx.reader.state(part, ref)
-        assert state is not None
-        for object_id in heads(tx, part, ref):
-            tx.txn.delete("objects", part.prefix + object_id)
-        tx.record(part, "purge", ref, state)
+        done = forgetting.forget(tx, part, ref, reason="asked")
+        if purged:
+            tx.flush()
+            purge.remove(tx, [(part, gone) for gone in done.observations + done.memories])
 
     store.write(OWNER, run)
 
@@ -320,9 +290,9 @@ def test_the_example_of_the_page(make: Callable[[str], Store]) -> None:
     page = (ROOT / "man" / "man5" / "remem-pack.5").read_text(encoding="utf-8")
     shown = page.split(".Sh EXAMPLE", 1)[1].split(".Bd -literal\n", 1)[1].split(".Ed", 1)[0]
     data = shown.replace("\n ", "").encode()
-    assert data.count(b"\n") == 9
+    assert data.count(b"\n") == 10
     store = make("a")
-    assert numbers(take(store, data)) == {"read": 6, "new": 6}
+    assert numbers(take(store, data)) == {"read": 7, "new": 7}
     assert packed(store) == data
     check_folds(store)
 
@@ -836,7 +806,7 @@ def test_an_older_export_brings_nothing_back(make: Callable[[str], Store]) -> No
         assert b"the secret" not in packed(store)
         with store.read(maintenance_grant()) as reader:
             _, _, row = next(reader.audit_rows(reverse=True))
-        assert (row.seq, row.action, row.outcome) == (before + 1, "import", "blocked_by_tombstone")
+        assert (row.seq, row.action, row.outcome) == (before + 1, "import", "tombstone")
         assert row.resource == ref
 
 

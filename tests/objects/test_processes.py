@@ -50,10 +50,9 @@ def test_many_writers_and_readers_grow_a_tiny_map(tmp_path: Path) -> None:
     assert W.check_books(store) == 8 * 1500
     assert store.env().info()["file_b"] > 32 * before
     with store.read(W.actor().grant) as reader:
-        texts = {reader.object(reader.parts[0], ref).text[:30] for ref, _ in
-                 reader.states(reader.parts[0])}  # fmt: skip
-    for writer in range(8):
-        assert f"writer{writer} 1499".ljust(30, "x")[:13] in {text[:13] for text in texts}
+        part = reader.parts[0]
+        texts = {reader.object(part, ref).text.rstrip("x ") for ref, _ in reader.states(part)}
+    assert texts == {f"writer{w} {number}" for w in range(8) for number in range(1500)}
 
 
 def test_a_long_lived_process_follows_a_map_that_others_grow(root: str) -> None:
@@ -98,8 +97,6 @@ def test_three_hundred_readers_of_which_half_are_killed(root: str) -> None:
     said = W.run("short-readers", root, 300)
     assert said.count("read") == 150, [line for line in said if line.startswith("error")]
     assert said.count("reading") == 150
-    live = [pid for pid in os.listdir("/proc") if pid.isdigit()]
-    assert live
     store.env().stale_readers()
     assert store.env().stale_readers() == 0
     size = store.env().info()["used_b"]
