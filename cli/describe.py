@@ -225,6 +225,20 @@ def content(obj: Obj) -> Json:
     return value
 
 
+def json_line(value: object) -> bytes:
+    """JSON for people as well: what a terminal would act on is written as an escape."""
+    text = msgspec.json.encode(value).decode()
+    if text.isascii():
+        return text.encode()
+    return "".join(c if c.isprintable() else _json_escape(c) for c in text).encode()
+
+
+def _json_escape(char: str) -> str:
+    """A character as JSON escapes it, in UTF-16 code units."""
+    units = char.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+
+
 def raw(obj: Obj) -> bytes:
     """The bytes as they came in."""
     given = obj.raw if isinstance(obj, Observation) else None

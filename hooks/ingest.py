@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     Record = Incoming | Rejected | Skipped
 
-BATCH = 5000  # records a transaction
-BATCH_B = 32 * 2**20  # bytes of text a transaction
+BATCH = 20_000  # records a transaction
+BATCH_B = 64 * 2**20  # bytes of text a transaction
 MAX_NAMED = 1000  # rejected records that are named; all are counted
 
 

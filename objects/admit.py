@@ -31,14 +31,17 @@ STATUS_OF_ORIGIN = {
 }
 
 
-class Receipt(msgspec.Struct, frozen=True, array_like=True):
+class Receipt(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What the admission gate decided: status and reason codes."""
 
     status: str
     codes: list[str]
 
 
-class Admitted(msgspec.Struct, frozen=True):
+_RECEIPTS = {origin: Receipt(status, []) for origin, status in STATUS_OF_ORIGIN.items()}
+
+
+class Admitted(msgspec.Struct, frozen=True, gc=False):
     """Outcome of one admission.
 
     Attributes:
@@ -97,7 +100,7 @@ def admit(
     text, raw = _checked(record, limit_b)
     scope = tx.place(record.collection, record.agent, record.session)
     part = tx.part(scope)
-    receipt = Receipt(STATUS_OF_ORIGIN[record.origin], [])
+    receipt = _RECEIPTS[record.origin]
     if tx.has_values:
         tomb = tombs.blocked(tx, part, text)
         if tomb is not None:
@@ -213,6 +216,15 @@ def _checked(record: Incoming, limit_b: int) -> tuple[str, bytes | None]:
         raise BadInput(f"'{record.origin}' is no origin", hint="one of " + ", ".join(ORIGINS))
     if record.role not in ROLES:
         raise BadInput(f"'{record.role}' is no role", hint="one of " + ", ".join(ROLES[:-1]))
+    for value in (record.speaker, record.source_uri, record.source_id, record.tool, record.kind):
+        if value and (len(value) > MAX_LABEL_B or not value.isascii()):
+            _check_labels(record)
+            break
+    return text, None if raw == encoded else raw
+
+
+def _check_labels(record: Incoming) -> None:
+    """Raise for a label that is too long or cannot be encoded."""
     for name in ("speaker", "source_uri", "source_id", "tool", "kind"):
         value: str = getattr(record, name)
         try:
@@ -221,4 +233,3 @@ def _checked(record: Incoming, limit_b: int) -> tuple[str, bytes | None]:
             raise BadInput(f"the {name} is not UTF-8") from error
         if size_b > MAX_LABEL_B:
             raise UsageError(f"the {name} is longer than {MAX_LABEL_B} bytes")
-    return text, None if raw == encoded else raw

@@ -15,7 +15,7 @@ ROOT = bytes(32)
 _PREFIX = b"remem audit 1\0"
 
 
-class Row(msgspec.Struct, frozen=True, array_like=True):
+class Row(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One row; no content, no digest of content, no free text.
 
     Attributes:
@@ -45,7 +45,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
     prev: bytes
 
 
-class Head(msgspec.Struct, frozen=True, array_like=True):
+class Head(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Number and hash of the last row."""
 
     seq: int

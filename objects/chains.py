@@ -1,17 +1,26 @@
 """Chains: what was said of one subject and predicate, in the order in which it held.
 
 A predicate with one value at a time makes one chain for (partition, subject, predicate); one with
-many values makes a chain for each object as well.  Each write sorts the whole chain by valid time
-and relinks it: a fact holds until the next one begins, and is replaced by it.  So a fact learnt
-late about an earlier date lands in the past, and one about the future waits for its day.
+many values makes a chain for each object as well.  Each write sorts the chain by valid time and
+relinks it: a fact holds until the next one begins, and is replaced by it.  So a fact learnt late
+about an earlier date lands in the past, and one about the future waits for its day.
 
-Subjects and predicates are matched case-folded and through aliases.  Keys of chains are keyed
-digests: they tell nothing once the facts are gone.
+Subjects and predicates are matched case-folded and through aliases.  A period behind the object
+("5000 for 2024") belongs to the predicate, so that it does not meet what is said of another year.
+Keys of chains are keyed digests: they tell nothing once the facts are gone.
+
+Links follow from the facts, and are recorded with the reason ``chain``.  Beside them a fact has an
+end of its own: as stated with it, as it was closed, or where something outside of the chain took
+its place.  Whichever comes first counts.  What is withheld links nothing, a fact is replaced only
+by one of at least its own standing, and of two facts that people stated from the same instant on
+neither replaces the other: both are shown, as a conflict.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,24 +29,62 @@ from remem.objects import memories, oid, refs
 from remem.objects.model import Memory
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from remem.objects.reader import Part, Reader
     from remem.objects.tx import Tx
 
 # Predicates with one value at a time unless the caller says otherwise; remem-fact(1) lists them.
 SINGLE_VALUED = frozenset(
-    "lives_in works_at is_called name birthday born_in born_on married_to nationality age "
-    "email phone address job title role studies_at status state version host port url path "
-    "budget deadline owner manager capital ceo default_branch located_in is".split()
+    "address age birth_year birthday born_in born_on budget capital ceo deadline default_branch"
+    " email host is is_called is_from job lives_in located_in manager marital_status married_to"
+    " moved_to name nationality owner path phone port role state status studies_at title url"
+    " version works_at".split()
 )
 MAX_FOLLOW = 32  # aliases of aliases
+MAX_CITES = 256  # evidence of one fact; a later repeat begins a fact of its own
+LINK = "chain"  # reason of the entries that link a chain
+
+_HIGH = frozenset(refs.STATUS_CODE[s] for s in ("verified", "provisional"))
+_LOW = frozenset(refs.STATUS_CODE[s] for s in ("model_claim", "legacy_unverified"))
+_THERE = _HIGH | _LOW
+_ENDS = frozenset(refs.OP_CODE[op] for op in ("supersede", "close", "reopen"))
+_QUALIFIER = re.compile(
+    r"[\s,(]+(?:(?:for|in|of|during|fy|fiscal|q[1-4]|h[12]|january|february|march|april|may|june"
+    r"|july|august|september|october|november|december|spring|summer|autumn|fall|winter|early"
+    r"|late|year)\s+)*((?:(?:q[1-4]|h[12]|fy)[ -]?)?(?:19|20)\d\d(?:[-/]\d{1,4})?)\)?$"
+)
+_PERIOD = re.compile(r"\b(?:for|in|during|fy|fiscal|year)\s|\(")
 
 
 class Member(msgspec.Struct, frozen=True):
-    """One fact of a chain."""
+    """One fact of a chain.
+
+    Attributes:
+        begins: when its first revision began to hold, microseconds UTC.
+        memory: its head.
+    """
 
     ref: bytes
     state: refs.RefState
+    begins: int
     memory: Memory
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """What orders it in its chain."""
+        return self.begins, self.state.first
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """End of a fact apart from its neighbours: when, by what, and whether it was closed."""
+
+    at: int | None
+    by: bytes | None
+    closed: bool
+
+
+# -- names --------------------------------------------------------------------------------------
 
 
 def fold(name: str) -> str:
@@ -63,116 +110,36 @@ def canonical(reader: Reader, part: Part, name: str) -> str:
 
 
 def is_single(predicate: str) -> bool:
-    """Whether a predicate has one value at a time by default."""
-    return fold(predicate).replace(" ", "_") in SINGLE_VALUED
+    """Whether a predicate has one value at a time by default, its period left aside."""
+    words = fold(predicate)
+    found = _QUALIFIER.search(words)
+    plain = words if found is None else words[: found.start()].strip()
+    return plain.replace(" ", "_") in SINGLE_VALUED
+
+
+def qualifier(obj: str) -> str:
+    """The period that a value is limited to ("5000 for 2024": "2024"), or an empty text."""
+    folded = fold(obj)
+    found = _QUALIFIER.search(folded)
+    if found is None or not folded[: found.start()].strip():
+        return ""
+    return found[1] if _PERIOD.search(folded[found.start() : found.start(1)]) else ""
+
+
+# -- keys ---------------------------------------------------------------------------------------
 
 
 def chain_key(reader: Reader, part: Part, triple: tuple[str, str, str], *, single: bool) -> bytes:
     """Key of the chain that a triple belongs to, without the ref."""
     subject, predicate, obj = triple
-    words = [canonical(reader, part, subject).encode(), fold(predicate).encode()]
+    named = fold(predicate)
+    period = qualifier(obj)
+    if single and period:
+        named += " / " + period
+    words = [canonical(reader, part, subject).encode(), named.encode()]
     if not single:
         words.append(canonical(reader, part, obj).encode())
     return part.prefix + oid.keyed(part.key, b"chain", *words)
-
-
-def members(reader: Reader, part: Part, key: bytes) -> list[Member]:
-    """Facts of a chain that are still there, in order of valid time."""
-    found = []
-    for row, _ in reader.txn.scan_prefix("chains", key):
-        ref = row[len(key) :]
-        state = reader.state(part, ref)
-        if state is None or state.head is None:
-            continue
-        if refs.STATUSES[state.status] in ("erased", "rejected", "expired", "orphaned"):
-            continue
-        obj = reader.object(part, state.head)
-        if isinstance(obj, Memory):
-            found.append(Member(ref, state, obj))
-    found.sort(key=lambda m: (m.state.starts, m.state.first))
-    return found
-
-
-def put(
-    tx: Tx, part: Part, memory: Memory, *, status: str, single: bool, valid_from: int | None
-) -> tuple[bytes, str]:
-    """Add a fact to its chain and relink it.
-
-    Args:
-        tx: the write transaction.
-        part: its partition.
-        memory: a memory with a triple and the zero salt.
-        status: its trust status.
-        single: whether the predicate has one value at a time.
-        valid_from: when it begins to hold, microseconds UTC; None for now.
-
-    Returns:
-        (ref, "new") or, when the same value held then already, (its ref, "known"): the evidence
-        is added to that one.
-    """
-    assert memory.triple is not None
-    starts = tx.now if valid_from is None else valid_from
-    key = chain_key(tx.reader, part, memory.triple, single=single)
-    chain = members(tx.reader, part, key)
-    held = holding(chain, starts)
-    same = canonical(tx.reader, part, memory.triple[2])
-    if held is not None and memory.valid_to is None:
-        assert held.memory.triple is not None
-        if canonical(tx.reader, part, held.memory.triple[2]) == same:
-            _attach(tx, part, held, memory.cites)
-            return held.ref, "known"
-    ref = memories.create(
-        tx, part, memory, status=status, valid_from=starts, valid_to=memory.valid_to
-    )
-    if ref is None:  # the very same statement, which no longer holds: said anew
-        again = msgspec.structs.replace(memory, meta={**memory.meta, "stated": tx.now})
-        ref = memories.create(
-            tx, part, again, status=status, valid_from=starts, valid_to=memory.valid_to
-        )
-        assert ref is not None
-    tx.txn.put("chains", key + ref, b"")
-    relink(tx, part, key)
-    return ref, "new"
-
-
-def holding(chain: list[Member], at: int) -> Member | None:
-    """The fact of a chain that holds at an instant, or None."""
-    found = None
-    for member in chain:
-        ends = member.state.valid_to
-        if member.state.starts <= at and (ends is None or at < ends):
-            found = member
-    return found
-
-
-def relink(tx: Tx, part: Part, key: bytes) -> None:
-    """Give every fact of a chain the end and the successor that its neighbours imply."""
-    chain = members(tx.reader, part, key)
-    for place, member in enumerate(chain, 1):
-        after = chain[place] if place < len(chain) else None
-        state = member.state
-        own_end = _own_end(member)
-        wanted_to, wanted_by = own_end, None
-        if after is not None and (own_end is None or after.state.starts <= own_end):
-            wanted_to, wanted_by = after.state.starts, after.ref
-        if (state.valid_to, state.replaced_by) == (wanted_to, wanted_by):
-            continue
-        tx.record(
-            part,
-            "supersede" if wanted_by is not None else "reopen",
-            member.ref,
-            state,
-            reason="chain",
-            valid_to=wanted_to,
-            replaced_by=wanted_by,
-        )
-
-
-def _own_end(member: Member) -> int | None:
-    """End of a fact apart from its neighbours: as stated, or as it was closed."""
-    if member.state.flags & refs.CLOSED:
-        return member.state.valid_to
-    return member.memory.valid_to
 
 
 def keys_of(reader: Reader, part: Part, triple: tuple[str, str, str]) -> tuple[bytes, bytes]:
@@ -183,19 +150,283 @@ def keys_of(reader: Reader, part: Part, triple: tuple[str, str, str]) -> tuple[b
     )
 
 
-def chain_of(tx: Tx, part: Part, ref: bytes, memory: Memory) -> bytes | None:
+def find_chain(reader: Reader, part: Part, ref: bytes, memory: Memory) -> bytes | None:
     """Key of the chain that holds a memory, or None when it is in none."""
     if memory.triple is None:
         return None
-    for key in keys_of(tx.reader, part, memory.triple):
-        if tx.txn.get("chains", key + ref) is not None:
+    for key in keys_of(reader, part, memory.triple):
+        if reader.txn.get("chains", key + ref) is not None:
             return key
     return None
 
 
-def _attach(tx: Tx, part: Part, member: Member, cites: list[bytes]) -> None:
-    """Add evidence to a fact that says the same already."""
-    fresh = [c for c in cites if c not in member.memory.cites]
-    if fresh:
-        grown = memories.with_cites(member.memory, [*member.memory.cites, *fresh])
-        memories.replace(tx, part, member.ref, member.state, grown, op="revise", reason="evidence")
+def chain_of(tx: Tx, part: Part, ref: bytes, memory: Memory) -> bytes | None:
+    """Key of the chain that holds a memory, or None when it is in none."""
+    return find_chain(tx.reader, part, ref, memory)
+
+
+# -- members ------------------------------------------------------------------------------------
+
+
+def members(reader: Reader, part: Part, key: bytes) -> list[Member]:
+    """Facts of a chain that may be shown, in order of valid time."""
+    found = list(_members(reader, part, key))
+    found.sort(key=lambda m: m.place)
+    return found
+
+
+def _members(reader: Reader, part: Part, key: bytes) -> Iterator[Member]:
+    for row, _ in reader.txn.scan_prefix("chains", key):
+        member = member_of(reader, part, row[len(key) :])
+        if member is not None:
+            yield member
+
+
+def member_of(reader: Reader, part: Part, ref: bytes) -> Member | None:
+    """A fact as a member of its chain, or None when it is withheld or gone."""
+    state = reader.state(part, ref)
+    if state is None or state.head is None or state.status not in _THERE:
+        return None
+    obj = reader.object(part, state.head)
+    if not isinstance(obj, Memory):
+        return None
+    return Member(ref, state, begins(reader, part, state), obj)
+
+
+def begins(reader: Reader, part: Part, state: refs.RefState) -> int:
+    """When the first revision of a ref began to hold."""
+    if state.first == state.last:
+        return state.starts
+    first = reader.entry(part, state.first)
+    return first.time if first.valid_from is None else first.valid_from
+
+
+def ending(reader: Reader, part: Part, member: Member) -> Ending:
+    """The end of a fact apart from its neighbours."""
+    state = member.state
+    if state.first != state.last and (state.replaced_by is not None or state.flags & refs.CLOSED):
+        for entry in reader.entries(part, state):
+            if entry.op in _ENDS and entry.reason != LINK:
+                if refs.OPS[entry.op] == "reopen":
+                    break
+                closed = refs.OPS[entry.op] == "close"
+                return Ending(entry.valid_to, entry.replaced_by, closed)
+    return Ending(member.memory.valid_to, None, False)
+
+
+def holding(chain: list[Member], at: int) -> list[Member]:
+    """The facts of a chain that hold at an instant; more than one only in a conflict."""
+    upto = bisect_right(chain, at, key=lambda m: m.begins)
+    found = []
+    for member in reversed(chain[:upto]):
+        ends = member.state.valid_to
+        if ends is None or at < ends:
+            found.append(member)
+        elif ends <= member.begins:
+            continue
+        elif found or ends <= at:
+            break
+    return found
+
+
+# -- writing ------------------------------------------------------------------------------------
+
+
+class Held:
+    """Chains as one transaction knows them, so that many facts of one chain cost no reading."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._chains: dict[bytes, list[Member]] = {}
+
+    def of(self, reader: Reader, part: Part, key: bytes) -> list[Member]:
+        """The members of a chain, in order."""
+        if key not in self._chains:
+            self._chains[key] = members(reader, part, key)
+        return self._chains[key]
+
+    def drop(self, key: bytes | None = None) -> None:
+        """Forget a chain that was changed otherwise, or all."""
+        if key is None:
+            self._chains.clear()
+        else:
+            self._chains.pop(key, None)
+
+
+def put(
+    tx: Tx,
+    part: Part,
+    memory: Memory,
+    *,
+    status: str,
+    single: bool,
+    valid_from: int | None,
+    held: Held | None = None,
+) -> tuple[bytes, str]:
+    """Add a fact to its chain and relink it.
+
+    Args:
+        tx: the write transaction.
+        part: its partition.
+        memory: a memory with a triple and the zero salt.
+        status: its trust status.
+        single: whether the predicate has one value at a time.
+        valid_from: when it begins to hold, microseconds UTC; None for now.
+        held: chains that this transaction has read, kept in step.
+
+    Returns:
+        (ref, "new") or, when the same value held then already, (its ref, "known"): the evidence
+        is added to that one, and it ends where the new statement says so.
+    """
+    assert memory.triple is not None
+    memories.check(memory)
+    held = held or Held()
+    starts = tx.now if valid_from is None else valid_from
+    key = chain_key(tx.reader, part, memory.triple, single=single)
+    chain = held.of(tx.reader, part, key)
+    known = _known(tx, part, chain, memory, starts)
+    if known is not None:
+        _attach(tx, part, known, memory, status)
+        held.drop(key)
+        _end_where_stated(tx, part, key, known.ref, memory)
+        return known.ref, "known"
+    create = {"status": status, "valid_from": starts, "valid_to": memory.valid_to}
+    ref = memories.create(tx, part, memory, **create)  # type: ignore[arg-type]
+    if ref is None:  # the very same statement, which no longer holds: said anew
+        again = msgspec.structs.replace(memory, meta={**memory.meta, "stated": tx.now})
+        ref = memories.create(tx, part, again, **create)  # type: ignore[arg-type]
+        assert ref is not None
+    join(tx, part, key, ref, held)
+    return ref, "new"
+
+
+def join(tx: Tx, part: Part, key: bytes, ref: bytes, held: Held | None = None) -> None:
+    """Put a fact that is stored already into a chain, and link it with its neighbours."""
+    held = held or Held()
+    chain = held.of(tx.reader, part, key)
+    tx.txn.put("chains", key + ref, b"")
+    member = member_of(tx.reader, part, ref)
+    if member is None or any(m.ref == ref for m in chain[-1:]):
+        return
+    at = bisect_right(chain, member.place, key=lambda m: m.place)
+    chain.insert(at, member)
+    low = at
+    while low > 0:  # back to the first fact that ends all before it
+        low -= 1
+        if chain[low].begins < member.begins and chain[low].state.status in _HIGH:
+            low = bisect_right(chain, chain[low].begins - 1, key=lambda m: m.begins)
+            break
+    high = bisect_right(chain, member.begins, key=lambda m: m.begins)
+    _link(tx, part, chain, low, high)
+
+
+def leave(tx: Tx, part: Part, key: bytes, ref: bytes) -> None:
+    """Take a fact out of a chain and relink the others."""
+    tx.txn.delete("chains", key + ref)
+    relink(tx, part, key)
+
+
+def relink(tx: Tx, part: Part, key: bytes) -> None:
+    """Give every fact of a chain the end and the successor that its neighbours imply."""
+    chain = members(tx.reader, part, key)
+    _link(tx, part, chain, 0, len(chain))
+
+
+def relink_of(tx: Tx, part: Part, ref: bytes) -> None:
+    """Relink the chain of a memory whose status, end or head has changed."""
+    state = tx.reader.state(part, ref)
+    if state is None or state.head is None or state.type != refs.MEMORY:
+        return
+    obj = tx.reader.object(part, state.head)
+    if isinstance(obj, Memory):
+        key = find_chain(tx.reader, part, ref, obj)
+        if key is not None:
+            relink(tx, part, key)
+
+
+def _link(tx: Tx, part: Part, chain: list[Member], low: int, high: int) -> None:
+    """Link chain[low:high]; what is behind them is not changed."""
+    for index in range(low, high):
+        member = chain[index]
+        own = ending(tx.reader, part, member)
+        after = _successor(chain, index)
+        end, by, closed = own.at, own.by, own.closed
+        if after is not None and (end is None or after.begins <= end):
+            end, by, closed = after.begins, after.ref, False
+        state = member.state
+        if (state.valid_to, state.replaced_by) == (end, by):
+            continue
+        keeps_closed = closed or (by is not None and bool(state.flags & refs.CLOSED))
+        op = "supersede" if by is not None else "close" if keeps_closed else "reopen"
+        tx.record(
+            part, op, member.ref, state, reason=LINK, valid_to=end, replaced_by=by
+        )
+        fresh = tx.reader.state(part, member.ref)
+        assert fresh is not None
+        chain[index] = msgspec.structs.replace(member, state=fresh)
+
+
+def _successor(chain: list[Member], index: int) -> Member | None:
+    """The fact that takes the place of one: the next that begins later and stands as high.
+
+    Of facts that begin at the same instant the one recorded later takes the place of one that was
+    derived from the same occasion; what people stated stands beside the other.
+    """
+    member = chain[index]
+    high = member.state.status in _HIGH
+    for after in chain[index + 1 :]:
+        if high and after.state.status not in _HIGH:
+            continue
+        if after.begins > member.begins or (_derived(member) and _derived(after)):
+            return after
+    return None
+
+
+def _derived(member: Member) -> bool:
+    return member.memory.deriver.name != memories.STATED
+
+
+def _known(
+    tx: Tx, part: Part, chain: list[Member], memory: Memory, starts: int
+) -> Member | None:
+    """The fact that says the same of the same time already."""
+    assert memory.triple is not None
+    same = canonical(tx.reader, part, memory.triple[2])
+    for member in holding(chain, starts):
+        triple = member.memory.triple
+        if triple is None or canonical(tx.reader, part, triple[2]) != same:
+            continue
+        if member.state.starts > starts or len(member.memory.cites) >= MAX_CITES:
+            continue  # it said something else then, or has evidence enough
+        return member
+    return None
+
+
+def _attach(tx: Tx, part: Part, member: Member, said: Memory, status: str) -> None:
+    """Add evidence to a fact that says the same already; what a person states becomes stated."""
+    old, state = member.memory, member.state
+    fresh = [c for c in said.cites if c not in old.cites]
+    stated = said.deriver.name == memories.STATED and old.deriver.name != memories.STATED
+    if not fresh and not stated:
+        return
+    grown = memories.with_cites(old, [*old.cites, *fresh])
+    if stated:
+        grown = msgspec.structs.replace(
+            grown, deriver=said.deriver, confidence=said.confidence, text=said.text
+        )
+    raised = status if stated else None
+    memories.replace(
+        tx, part, member.ref, state, grown, op="revise", reason=memories.EVIDENCE, status=raised
+    )
+
+
+def _end_where_stated(tx: Tx, part: Part, key: bytes, ref: bytes, said: Memory) -> None:
+    """Close a fact where a repeat of it says that it ended."""
+    state = tx.reader.state(part, ref)
+    if said.valid_to is None or state is None or state.flags & refs.CLOSED:
+        return
+    if state.valid_to is None or said.valid_to < state.valid_to:
+        tx.record(
+            part, "close", ref, state, reason="ended", valid_to=said.valid_to, replaced_by=None
+        )
+        relink(tx, part, key)

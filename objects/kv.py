@@ -61,43 +61,36 @@ class Env:
     Use :func:`open_env`: a process must not open one environment twice.
     """
 
-    def __init__(
-        self,
-        path: str,
-        tables: tuple[str, ...],
-        *,
-        create: bool = False,
-        readonly: bool = False,
-        map_b: int | None = None,
-        max_map_b: int = 1 << 42,
-        sync: bool = True,
-    ) -> None:
-        """Remember where and how; nothing is opened yet.
-
-        Args:
-            path: folder of the environment.
-            tables: names of the tables.
-            create: make the folder (0700), an empty environment and the tables that are missing.
-            readonly: never write, not even the tables.
-            map_b: first map size in bytes (None: a default that fits the address space).
-            max_map_b: the map never grows beyond this.
-            sync: flush to disk at each commit (False only for what can be rebuilt).
-        """
+    def __init__(self, path: str, tables: tuple[str, ...]) -> None:
+        """Remember where; nothing is opened yet."""
         self.path = path
-        self.create = create
-        self.readonly = readonly
         self.users = 0
         self.shared = sharing.Shared(path, self._open)
-        self._tables = tables
-        self._map_b = map_b
-        self._max_map_b = max_map_b
-        self._sync = sync
         self._dbs: dict[str, Handle] = {}
         self._file: tuple[int, int] | None = None
         self._checked = 0.0
         self._grown_b = 0
         self._writable = False  # as it is open now
         self._wanted = False  # as it is to be opened next
+        self.settle(tables, False, False, None, 1 << 42, True)
+
+    def settle(
+        self,
+        tables: tuple[str, ...],
+        create: bool,
+        readonly: bool,
+        map_b: int | None,
+        max_map_b: int,
+        sync: bool,
+    ) -> None:
+        """Say how it is opened next (the arguments are those of :func:`open_env`)."""
+        self.create = create
+        self.readonly = readonly
+        self._tables = tables
+        self._map_b = map_b
+        self._max_map_b = max_map_b
+        self._sync = sync
+        self.shared.revive()
 
     # -- opening ------------------------------------------------------------------------------
 
@@ -435,7 +428,16 @@ def open_env(
     max_map_b: int = 1 << 42,
     sync: bool = True,
 ) -> Env:
-    """The environment of this folder, one per process and folder (see :class:`Env`).
+    """The environment of this folder, one per process and folder; the first user says how.
+
+    Args:
+        path: folder of the environment.
+        tables: names of the tables.
+        create: make the folder (0700), an empty environment and the tables that are missing.
+        readonly: never write, not even the tables.
+        map_b: first map size in bytes (None: a default that fits the address space).
+        max_map_b: the map never grows beyond this.
+        sync: flush to disk at each commit (False only for what can be rebuilt).
 
     It closes after as many calls of :func:`release`, or one of :func:`forget_env`.
     """
@@ -446,19 +448,9 @@ def open_env(
             env.retire()
             env = None
         if env is None:
-            env = Env(
-                path,
-                tables,
-                create=create,
-                readonly=readonly,
-                map_b=map_b,
-                max_map_b=max_map_b,
-                sync=sync,
-            )
-            _open_envs[key] = env
-        elif not env.users:  # retired, but a reader still has it open
-            env.create = create
-            env.shared.revive()
+            env = _open_envs[key] = Env(path, tables)
+        if not env.users:
+            env.settle(tables, create, readonly, map_b, max_map_b, sync)
         env.readonly = env.readonly and readonly
         env.create = env.create or create
         env.users += 1
@@ -468,25 +460,18 @@ def open_env(
 def release(env: Env) -> None:
     """Give up one use of an environment; after the last it closes with its readers."""
     with sharing.registry_lock:
-        env.users -= 1
-        if env.users <= 0:
-            _drop(env)
+        env.users = max(0, env.users - 1)
+        if not env.users:
+            env.retire()
 
 
 def forget_env(path: str) -> None:
-    """Drop the environment of a folder from the process; it closes with its last reader."""
+    """Give up every use of the environment of a folder; it closes with its last reader."""
     with sharing.registry_lock:
         env = _open_envs.get(os.path.realpath(path))
         if env is not None:
-            _drop(env)
-
-
-def _drop(env: Env) -> None:
-    env.users = 0
-    env.retire()
-    if env.shared.idle:
-        for key in [key for key, known in _open_envs.items() if known is env]:
-            del _open_envs[key]
+            env.users = 0
+            env.retire()
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -26,7 +26,7 @@ MEMORY_KINDS = (
 SALT_BYTES = 16
 
 
-class Scope(msgspec.Struct, frozen=True, array_like=True):
+class Scope(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where something belongs; none of the five parts is blank."""
 
     tenant: str
@@ -36,7 +36,7 @@ class Scope(msgspec.Struct, frozen=True, array_like=True):
     session: str
 
 
-class Source(msgspec.Struct, frozen=True, array_like=True):
+class Source(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where evidence came from, as given when it came in."""
 
     uri: str = ""
@@ -44,7 +44,7 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
     tool: str = ""
 
 
-class Observation(msgspec.Struct, frozen=True, array_like=True, tag="observation"):
+class Observation(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="observation"):
     """Immutable evidence: a turn, a command, a commit, a tool result, a note.
 
     Attributes:
@@ -73,7 +73,7 @@ class Observation(msgspec.Struct, frozen=True, array_like=True, tag="observation
     meta: dict[str, object]
 
 
-class Deriver(msgspec.Struct, frozen=True, array_like=True):
+class Deriver(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Who made a memory: name and version, model and prompt where a model was used."""
 
     name: str
@@ -82,7 +82,7 @@ class Deriver(msgspec.Struct, frozen=True, array_like=True):
     prompt: str = ""
 
 
-class Span(msgspec.Struct, frozen=True, array_like=True):
+class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The part of a cited observation that grounds a claim: code point offsets in its text."""
 
     cite: int
@@ -90,7 +90,7 @@ class Span(msgspec.Struct, frozen=True, array_like=True):
     end: int
 
 
-class Memory(msgspec.Struct, frozen=True, array_like=True, tag="memory"):
+class Memory(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="memory"):
     """A derived or stated claim that cites at least one observation of its own scope.
 
     Attributes:
@@ -124,7 +124,7 @@ class Memory(msgspec.Struct, frozen=True, array_like=True, tag="memory"):
     meta: dict[str, object]
 
 
-class Incoming(msgspec.Struct, kw_only=True):
+class Incoming(msgspec.Struct, kw_only=True, gc=False):
     """One piece of evidence on its way in, before the admission gate.
 
     Attributes:

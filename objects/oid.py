@@ -27,11 +27,8 @@ def keyed(key: bytes, *parts: bytes, length: int = 16) -> bytes:
         parts: what is digested; each is preceded by its length (u64, little-endian).
         length: bytes of the digest.
     """
-    hasher = blake3(key=key)
-    for part in parts:
-        hasher.update(len(part).to_bytes(8, "little"))
-        hasher.update(part)
-    return hasher.digest(length)
+    framed = b"".join([len(part).to_bytes(8, "little") + part for part in parts])
+    return blake3(framed, key=key).digest(length)
 
 
 def to_hex(oid: bytes) -> str:

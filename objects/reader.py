@@ -7,6 +7,7 @@ another reader, and lies outside the grant, is refused by each of them.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from remem.objects.scope import Grant
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True):
+class Part(msgspec.Struct, frozen=True, array_like=True, dict=True):
     """A scope partition: number, names, the key of its salts, record time of its making."""
 
     number: int
@@ -31,7 +32,7 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     key: bytes
     created: int
 
-    @property
+    @cached_property
     def prefix(self) -> bytes:
         """The four bytes with which the keys of this partition begin."""
         return self.number.to_bytes(4, "big")

@@ -76,7 +76,7 @@ class Origin(msgspec.Struct, frozen=True, array_like=True):
     status: int
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One change of one ref.
 
     Attributes:
@@ -118,7 +118,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     origin: Origin | None = None
 
 
-class RefState(msgspec.Struct, frozen=True, array_like=True):
+class RefState(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The fold of a ref's entries (see Entry for the fields).
 
     Attributes:

@@ -408,7 +408,7 @@ class Same:
 
     _VARIES = re.compile(
         r"(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)"
-        r"|(?P<id>\b(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b)"
+        r"|(?P<id>\b[0-9a-f]{7,64}\b)"
         r"|(?P<size>\b\d[\d,.]*(?= ?(?:B|KB|MB|GB|KiB|MiB|GiB|bytes|s|ms)\b))"
         r"|(?P<score>\b\d+\.\d{2,}\b)"
     )

@@ -123,7 +123,7 @@ def cat_object(
         value: Json = {"id": object_id.hex(), "type": describe.type_of(data), "size": len(data)}
         value |= describe.content(obj)
         value["receipt"] = receipt
-        context.emit(value)
+        out.write(describe.json_line(value) + b"\n")
     return 0
 
 

@@ -24,19 +24,19 @@ from remem.objects.derive._rules_text import QUOTED, is_left_standing, is_open
 from remem.objects.derive.claim import Claim
 
 _TOKEN = (
-    r"`[^`\s]+`|\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|https?://[^\s,;)]+"
-    r"|(?=[A-Za-z][\w./:@-]*[\d._:@])[A-Za-z][\w./:@-]*\w"
+    r"`[^`\s]+`|\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|https?://[^\s,;)]*[\w/]"
+    r"|(?=[A-Za-z][\w./:@-]*(?:[\d_@]|[.:]\w))[A-Za-z][\w./:@-]*\w"
 )
 _NUMBER = r"\d[\d,.]*\d|\d"
 _AMOUNT = (
-    rf"(?:[$€£¥] ?|(?:USD|EUR|GBP) )?(?:{_NUMBER})(?: ?(?:k|K|m|M|bn|B|million|thousand|billion))?"
+    rf"(?:[$€£¥] ?|(?:USD|EUR|GBP) )?(?:{_NUMBER})(?: ?(?:k|K|m|M|bn|B|million|thousand|billion)(?![A-Za-z]))?"
     r"(?: ?(?:[$€£¥%]|(?:euros?|dollars?|pounds?|percent|USD|EUR|GBP|CHF|people|seats|requests"
     r"|[kMGT]i?B|gigabytes|megabytes|items|users)\b))?"
     r"(?: ?(?:/|per |an? )(?:hour|day|week|month|year|minute|second|mo|yr|s|h|min))?"
 )
 _SPAN = (
     rf"(?:{_NUMBER}) ?(?:ms|s|sec|secs|seconds?|m|min|mins|minutes?|h|hrs?|hours?|d|days?|weeks?"
-    r"|months?|years?)"
+    r"|months?|years?)(?!\w)"
 )
 _WHEN = (
     rf"(?:on )?(?:{DATE}|(?i:{'|'.join(words.MONTHS)}) \d{{1,2}}(?:st|nd|rd|th)?"
@@ -47,7 +47,8 @@ _PATH = r"`[^`\s]+`|(?:~|\.{1,2})?/[\w./~@+-]*\w|\w[\w.-]*/[\w./-]*\w|[\w-]+\.[a
 _MAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 _STREET = r"\d{1,5}[a-z]? [A-Z]\w+(?: [A-Z]\w+){0,3}"
 _BRANCH = (
-    rf"main|master|develop|dev|trunk|staging|production|release|next|stable|{_TOKEN}|\w+/[\w./-]+"
+    rf"{_TOKEN}|\w+/[\w./-]*\w|(?:main|master|develop|dev|trunk|staging|production|release|next"
+    r"|stable)(?![\w/])"
 )
 _ZONE = r"(?:UTC|GMT)(?: ?[+-]\d{1,2}(?::\d\d)?)?|[A-Z]{3,4}|[A-Z]\w+/[A-Z]\w+"
 
@@ -60,7 +61,7 @@ _KINDS = {
     rf"{_TOKEN}|[\w-]+(?:\.[\w-]+)+/\S*\w": "url endpoint website homepage link repo repository"
     " webhook wiki dashboard",
     _BRANCH: "branch",
-    r"`[^`\s]+`|v?\d+(?:\.\d+)*(?:[.+-]?[a-z]\w*)?": "version release",
+    r"`[^`\s]+`|v?\d+(?:\.\d+)*(?:[.+-]?[a-z]\w*|[.+-][\w.+-]*\w)?": "version release",
     _AMOUNT: "budget cost price rent salary limit quota fee rate headcount capacity deposit size",
     rf"{_SPAN}|{_AMOUNT}": "timeout interval ttl retention delay",
     _WHEN: "deadline date launch meeting standup appointment",
@@ -68,6 +69,7 @@ _KINDS = {
     _MAIL: "email e-mail mail",
     NAME: "owner lead maintainer manager ceo cto reviewer assignee landlord dentist doctor teacher",
     _ZONE: "timezone",
+    rf"`[^`\s]+`|{NAME}": "codename",
 }
 _FORMS = {
     head: re.compile(rf"(?:{form})") for form, heads in _KINDS.items() for head in heads.split()
@@ -91,21 +93,23 @@ _SUBJECT = (
 _ADVERB = r"(?: (?:now|currently|still|actually|always|officially|set to|set at))*"
 _IS = re.compile(
     rf"{_SUBJECT}(?:(?P<ended> is no longer| is not| isn't)|(?P<used> used to be)"
-    rf"|(?P<now> is{_ADVERB}|'s now| = ?|: | has changed to| changed to| was changed to| is changed to"
+    rf"|(?P<now> is{_ADVERB}|'s now| has changed to| changed to| was changed to| is changed to"
     rf"| has been (?:changed|set|moved) to| was set to"
     r"|(?: has| was| has been|'s)?(?: just)? (?:moved|changed|switched|migrated)(?: over)?"
     r" from (?:[\w$€£`][\w$€£`.,:/@-]*)(?: [\w$€£`][\w$€£`.,:/@-]*){0,3}? to)) ?"
 )
 _VALUE_END = re.compile(
     r"\s*(?:$|[.,;!)](?=\s|$)|[–—(]| -+ )| +(?:and|but|now|since|as of|instead|because|so|not|from"
-    r"|which|again|these days|today|in (?:production|staging|prod))\b"
+    r"|which|again|these days|today|yesterday|last|this|any ?more|any longer|in (?:production|staging|prod))\b"
 )
+_ANY_MORE = re.compile(r" any ?(?:more|longer)\b")
 _CALLED = re.compile(
     rf"(?<![\w'@./-])(?P<whose>[Tt]he|[Oo]ur|[Mm]y) (?P<subject>(?:{_W} ){{0,3}}?{_W}) is (?:called|named) "
     rf"(?:(?P<name>{NAME})|`(?P<code>[^`\s]+)`|\"(?P<title>{QUOTED}{{2,40}})\")"
 )
 _PERSONS = frozenset(" ".join((*words.ONE_KIN, *words.MANY_KIN, *words.PETS, "friend")).split())
 _THING = r"(?:[A-Z][\w.-]*\w(?: [A-Z][\w.-]*\w){0,2}|`[^`\s]+`|(?=[\w.-]*\d)[\w.-]*\w)"
+_DATED = frozenset(("deadline", "launch", "meeting", "standup", "appointment"))
 _MOVED = re.compile(
     rf"(?<![\w'@./-])(?P<whose>[Tt]he|[Oo]ur|[Mm]y) (?P<subject>(?:{_W} ){{0,3}}?{_W}) "
     rf"(?:has |have |was |has been |had )?(?:just )?moved (?:over )?from {_THING} to (?P<object>{_THING})"
@@ -132,7 +136,7 @@ def settings(s: Sentence) -> Iterator[Claim]:
             start, end = start + 1, end - 1
         value = s.cut(start, end)
         if found["ended"]:
-            if "not" in found["ended"] or "n't" in found["ended"]:
+            if "no longer" not in found["ended"] and not _ANY_MORE.match(s.said, after):
                 continue
             line = f"{subject} is no longer {value}"
         else:
@@ -173,7 +177,8 @@ def moved(s: Sentence) -> Iterator[Claim]:
     """Derive where things have moved to: "the office has moved from Leeds to York"."""
     for found in _MOVED.finditer(s.said):
         last = found["subject"].split()[-1].lower()
-        if last in HEADS or last in _PERSONS or not is_open(s.said, found.start()):
+        known = last in HEADS and last not in _DATED
+        if known or last in _PERSONS or not is_open(s.said, found.start()):
             continue
         if not follows(s.said, found.end()) or not is_left_standing(s.said, found.end()):
             continue

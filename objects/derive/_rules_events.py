@@ -15,6 +15,7 @@ from remem.objects.derive._rules_phrase import (
     Part,
     Sentence,
     adjunct,
+    lead_date,
     phrase,
     proper,
     title,
@@ -94,7 +95,7 @@ _DID = re.compile(
 _DID_KEYS = frozenset(verb.split(" ", 1)[0] for verb in _PREDICATES) | {"finished", "promoted"}
 
 _SOME = re.compile(
-    r" (?:an? |another |some |the (?=(?:local|regional|national|annual|military|bar|final|first|[A-Z]))"
+    r" (?:an? (?:few |couple of |bunch of )?|another |some |the (?=(?:local|regional|national|annual|military|bar|final|first|[A-Z]))"
     r"|(?:my|our) (?:first|own|old|new) "
     r"|the (?=(?:beach|museum|zoo|aquarium|theat(?:er|re)|cinema|library|doctor|dentist)\b)(?=(?:two|three|four|five|\d{1,2}) ))?"
 )
@@ -221,12 +222,15 @@ def _event(
     valid_from: int | None = None,
 ) -> Claim:
     value = s.cut(part.start, part.end)
+    begin = found.start()
+    if valid_from is None:
+        valid_from, begin = lead_date(s, begin)
     return s.claim(
         predicate,
         s.me,
         value,
         f"{line} {value}",
-        found.start(),
+        begin,
         after,
         kind="event",
         valid_from=valid_from,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from remem.objects.derive import _rules_words as words
-from remem.objects.derive._rules_objects import favoured, hometown, origin
+from remem.objects.derive._rules_objects import favoured, hometown, origin, several
 from remem.objects.derive._rules_phrase import (
     ADVERBS,
     BE,
@@ -18,12 +18,14 @@ from remem.objects.derive._rules_phrase import (
     NAME,
     OTHER,
     Family,
+    Part,
     Sentence,
     Subject,
     adjunct,
     date_bounds,
     follows,
     is_name,
+    lead_date,
     other,
     phrase,
     place,
@@ -53,7 +55,7 @@ _LOWER_NAME = re.compile(
     r"(?<![\w'-])my name(?: is|'s) (?P<called>[a-z][a-z'-]+)(?=\s*(?:$|[.,;!]))"
 )
 _KIN_NAME = re.compile(
-    rf"{MINE} (?P<kin>{KIN})(?:'s name is| is (?:called|named)|'s name's) (?P<called>{NAME})"
+    rf"{MINE} (?P<kin>{KIN})(?:'s name is| is (?:called|named)|'s name's| is) (?P<called>{NAME})"
 )
 _HAVE_KIN = re.compile(
     rf"{ME}(?: have| do have|'ve got|'ve)(?P<some>{_SOME}) (?P<kin>{KIN})s?,? "
@@ -110,7 +112,7 @@ _GREW_UP = re.compile(rf"(?:(?P<me>{ME})|{OTHER}) grew up in ")
 _FAVOURITE = re.compile(
     rf"(?:{MINE}|(?P<name>{NAME})'s) (?:(?:all-time|all time|absolute|current|new) )?"
     r"favou?rite (?P<topic>[a-z][\w-]*(?: [a-z][\w-]*){0,2}?)(?: of all time| ever| right now)? "
-    r"(?:is|are)(?: (?:still|definitely|now|actually|currently|always|hands down|of course))*:? "
+    r"(?P<be>is|are)(?: (?:still|definitely|now|actually|currently|always|hands down|of course))*:? "
 )
 _IS_FAVOURITE = re.compile(
     r"(?P<value>[A-Z\"'][^,.;:!?\n()]{1,50}?)(?: is|'s| are)(?: (?:still|definitely|by far|now))* my "
@@ -195,21 +197,21 @@ def favourites(s: Sentence) -> Iterator[Claim]:
     """Derive favourites: one of each topic at a time."""
     for found in _FAVOURITE.finditer(s.said):
         who = _owner(s, found)
-        part = favoured(s, found.end())
-        if who is None or part is None or found["topic"].split()[-1] in _NO_TOPIC:
+        if who is None or found["topic"].split()[-1] in _NO_TOPIC:
             continue
-        if stands(s, found, part.after):
-            yield _favourite(
-                s, who, found["topic"], part.start, part.end, found.start(), part.after
-            )
+        if found["be"] == "are":  # of several, none replaces another
+            parts = several(s, found.end())
+        else:
+            parts = [part for part in (favoured(s, found.end()),) if part is not None]
+        for part in parts if parts and stands(s, found, parts[-1].after) else ():
+            yield _favourite(s, who, found, part, parts[-1].after)
     for found in _IS_FAVOURITE.finditer(s.said):
         start, end = found.span("value")
         part = phrase(s, start + 4 if s.said.startswith("The ", start) else start, 5)
         if part is None or part.after != end or found["topic"].split()[-1] in _NO_TOPIC:
             continue
         if s.said[start:end].lower() not in words.NOT_NAMES and stands(s, found, found.end()):
-            me = Subject(s.me, first=True)
-            yield _favourite(s, me, found["topic"], part.start, part.end, *found.span())
+            yield _favourite(s, Subject(s.me, first=True), found, part, found.end())
 
 
 def moves(s: Sentence) -> Iterator[Claim]:
@@ -236,12 +238,15 @@ def moves(s: Sentence) -> Iterator[Claim]:
         if _MOVED_ON.match(s.said, after):
             continue
         value = s.cut(part.start, part.end)
+        begin = found.start()
+        if valid_from is None:
+            valid_from, begin = lead_date(s, begin)
         yield s.claim(
             "lives_in",
             who.name,
             value,
             f"{who.name} lives in {value}" if new else f"{who.name} no longer lives in {value}",
-            found.start(),
+            begin,
             after,
             single=not who.many,
             ends=new is None,
@@ -355,19 +360,18 @@ def _born(s: Sentence, who: Subject, predicate: str, begin: int, start: int, end
     )
 
 
-def _favourite(
-    s: Sentence, who: Subject, topic: str, start: int, end: int, begin: int, after: int
-) -> Claim:
-    value = s.cut(start, end)
+def _favourite(s: Sentence, who: Subject, found: re.Match[str], part: Part, after: int) -> Claim:
+    value = s.cut(part.start, part.end)
+    topic = found["topic"].lower().replace("color", "colour")
     return s.claim(
-        "favourite_" + "_".join(topic.lower().replace("-", " ").split()).replace("color", "colour"),
+        "favourite_" + "_".join(topic.replace("-", " ").split()),
         who.name,
         value,
         f"{who.name}'s favourite {topic} is {value}",
-        begin,
+        found.start(),
         after,
         kind="preference",
-        single=True,
+        single=found.groupdict().get("be") != "are",
         confidence=CONFIDENCE if who.first else CONFIDENCE_OTHER,
     )
 

@@ -10,6 +10,7 @@ import re
 
 from remem.objects.derive import _rules_words as words
 from remem.objects.derive._rules_phrase import (
+    FOLLOW,
     NAME,
     Part,
     Sentence,
@@ -22,12 +23,13 @@ from remem.objects.derive._rules_phrase import (
 
 _ARTICLE = re.compile(r"(?:an?|the|some|my|our) ")
 _WORKPLACE = re.compile(
-    r"(?:an?|the) (?:[\w'+&-]+ ){0,4}?(?:company|start-?up|hospital|school|bank"
+    r"(?:an? |the (?=[\w'+&-]+ (?!in\b|near\b)[a-z]))(?:[\w'+&-]+ ){0,4}?(?:company|start-?up|hospital|school|bank"
     r"|university|college|restaurant|caf[eé]|firm|agency|shop|store|bakery|library|hotel|gym"
     r"|non-?profit|charity|museum|clinic|studio|lab|laboratory|factory|shelter|supermarket"
     r"|newspaper|magazine|farm|brewery|bookstore|bookshop|airport|airline|consultancy|pharmacy"
     r"|salon|warehouse|office|practice|kitchen|church|center|centre|theatre|theater|nursery"
     r"|kindergarten|daycare|food bank|club|hospice|zoo|garage|pub|bar)"
+    rf"(?={FOLLOW})"
     r"(?: (?:in|near|in downtown|in central) (?=[A-Z]))?"
 )
 _LOWER_NAME = re.compile(r"[a-z][\w.&-]+")
@@ -243,7 +245,7 @@ def named(s: Sentence, at: int) -> list[Part]:
 def taste(s: Sentence, at: int) -> list[Part]:
     """Read what somebody likes: a short phrase that means the same to any reader."""
     start = at
-    for lead in ("to ", "just ", "both ", "also "):
+    for lead in ("to ", "just ", "also "):
         if s.said.startswith(lead, start):
             start += len(lead)
     found = phrase(s, start, 7, _TASTE_STOP)
@@ -266,11 +268,11 @@ def taste(s: Sentence, at: int) -> list[Part]:
 
 def preferred(s: Sentence, at: int) -> list[Part]:
     """Read what is preferred, up to what it is preferred to."""
-    found = phrase(s, at, 6, _PREFERRED_STOP)
+    found = phrase(s, at + 3 * s.said.startswith("to ", at), 6, _PREFERRED_STOP)
     if found is None:
         return []
-    value = s.said[found.start : found.end].lower()
-    return [] if value.split()[0] in ("not", "to", "if", "when") else [found]
+    first = s.said[found.start : found.end].split()[0].lower()
+    return [] if first in ("not", "to", "if", "when") else [found]
 
 
 def favoured(s: Sentence, at: int) -> Part | None:
@@ -310,7 +312,7 @@ def tool(s: Sentence, at: int) -> list[Part]:
         return []
     end = found.end() - found[0].endswith(".")
     after = end + (s.said[end : end + 1] == "`")
-    if found[0].split()[0].lower() in _NO_TOOL or not _TOOL_ENDS.match(s.said, after):
+    if found[0].split()[0].lower().rstrip(".") in _NO_TOOL or not _TOOL_ENDS.match(s.said, after):
         return []
     return [Part(found.start(), end, after)]
 

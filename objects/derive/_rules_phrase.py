@@ -47,13 +47,14 @@ _JOIN = re.compile(r" (?:(?:of|the|de|la|le|les|del|di|da|do|dos|der|den|upon|on
 _AND_SONS = re.compile(
     r"(?:[A-Z][\w-]* )?(?:Co|Sons|Company|Partners)\b|[A-Z]\w+ (?:Inc|Ltd|LLP)\b"
 )
-_FOLLOW = re.compile(
-    r"\s*(?:$|[^\w\s'-]|-(?!\w))"
+FOLLOW = (
+    r"(?:\s*(?:$|[^\w\s'-]|-(?!\w))"
     r"| +(?:and|but|or|with|because|since|as|for|where|when|which|who|near|at|on|in|right|these"
     r"|too|also|now|so|while|until|till|from|to|by|after|before|last|this|again|currently|full"
     r"|part|that|though|although|if|about|just|then|anymore|any|instead|over|rather|not|back"
-    r"|all|every|permanently|originally|most|is|are|was|will|like|together|alone|under|during)\b"
+    r"|all|every|permanently|originally|most|is|are|was|will|like|together|alone|under|during)\b)"
 )
+_FOLLOW = re.compile(FOLLOW)
 _HARD_END = re.compile(r"\s*(?:$|[.,;:!)(…–—])| +(?:and|but|with|since|now|for|because|too)\b")
 _DETERMINED_PLACE = re.compile(
     r"(?:(?:an?) (?:[a-z-]+ ){0,3}(?:city|town|village|suburb|apartment|flat|house|cottage|farm"
@@ -83,6 +84,7 @@ _ADJUNCT = re.compile(
     rf",? (?P<how>since|in|from|on|until|till|as of|back in) (?P<date>{DATE})"
     rf"(?: (?:to|until|till|through) (?P<to>{DATE})|(?P<open> (?:to|until|till) (?:now|today)))?"
 )
+_LEAD = re.compile(rf"(?:^|[ ,;(])(?P<how>(?i:since|in|as of|on)) (?P<date>{DATE}),? $")
 _DATE_PARTS = re.compile(r"\d+|[A-Za-z]+")
 
 _PHRASE_END = re.compile(
@@ -100,7 +102,7 @@ _TRAIL = re.compile(
     r"|a lot|the most|the best|at the moment|every day|every week|every year|anymore|any ?more"
     r"|today|recently|myself|ourselves|anyway|still|right|together|sometimes|more|most|best"
     r"|personally|tbh|though|with|of|in|to|at|on|for|about|from|by|the|a|an|my|our|most of all"
-    r"|since|all the time|in general|yesterday|last \w+|this \w+|a few \w+ ago|\w+ \w+ ago))+$"
+    r"|since|just|all the time|in general|yesterday|last \w+|this \w+|a few \w+ ago|\w+ \w+ ago))+$"
 )
 _STRANDED = re.compile(r" (?:with|of|in|to|at|on|for|about|from|by)$")
 _ADJECTIVE = re.compile(
@@ -260,7 +262,11 @@ def is_name(name: str) -> bool:
     """Say whether capitalised words can be the name of somebody."""
     parts = name.split()
     return not any(
-        part.lower() in words.NOT_NAMES or part.endswith("'s") or "'" in part[-3:] for part in parts
+        part.lower() in words.NOT_NAMES
+        or part.lower() in words.DEMONYMS
+        or "'" in part[-3:]
+        or (part.isupper() and len(part) > 2)
+        for part in parts
     )
 
 
@@ -293,7 +299,10 @@ def proper(s: Sentence, at: int, most: int = 5, owner: bool = False) -> Part | N
     last = said[at:end]
     if not _FOLLOW.match(said, end) or (last.endswith("'s") and not owner):
         return None
-    return None if last.split()[0].lower() in words.NOT_NAMES else Part(at, end)
+    first = last.split()[0]
+    if first.lower() in words.NOT_NAMES and (len(first) == 1 or not first.isupper()):
+        return None  # but "US"
+    return Part(at, end)
 
 
 def place(s: Sentence, at: int) -> Part | None:
@@ -402,6 +411,17 @@ def adjunct(s: Sentence, at: int) -> tuple[int | None, int | None, int, str]:
     if last is not None:
         return bounds[0], last[1], found.end(), "from"
     return bounds[0], None, found.end(), "since" if found["open"] else how
+
+
+def lead_date(s: Sentence, at: int) -> tuple[int | None, int]:
+    """Read "Since 2019" or "In March 2022," before a statement.
+
+    Returns:
+        First instant (microseconds UTC) or None, and where the words begin (at if there are none).
+    """
+    found = _LEAD.search(s.said, 0, at)
+    bounds = date_bounds(found["date"]) if found else None
+    return (bounds[0], found.start("how")) if found and bounds else (None, at)
 
 
 def date_bounds(written: str) -> tuple[int, int] | None:

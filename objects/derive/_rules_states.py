@@ -24,12 +24,12 @@ _LOST_JOB = re.compile(
     rf"{ME}{ADVERBS}(?:(?:'ve| have)?{ADVERBS} (?:left|quit|lost|resigned from|gave up)"
     rf" (?:my|our) (?:old |day |full-time )?job"
     rf"|(?: was| got|'ve been| have been){ADVERBS} (?:laid off|fired|let go|made redundant))"
-    r"(?P<from> (?:at|with|from) )?(?![\w'-])"
+    r"(?:(?P<from> (?:at|with|from) )|(?![\w'-]))"
 )
 _NEW_JOB = re.compile(
     rf"{ME}(?:'ve| have)?{ADVERBS} (?:started (?:a new job|a job|my new job|working|work)"
     r"|got (?:a|the|my) (?:new |dream )?job|accepted (?:a|the) (?:job|position)|got hired) "
-    r"(?:at|with|by) "
+    r"(?:at|for|with|by) "
 )
 _END = r"(?=\s*(?:$|[.,;!)(\u2013\u2014-])| (?:and|but|so|since|now|too|last|this|again|in|on|for|with)\b)"
 _STATUS = re.compile(

@@ -85,7 +85,7 @@ _SPEECH = re.compile(
 )
 _AFTER = re.compile(
     r"\b(?:(?:he|she|they|people|[A-Z]\w+) (?:said|says|told|claims?|thinks?|wrote)"
-    r"|i (?:think|guess|suppose|believe|heard|hope|wish|assume|reckon)|or something|or not"
+    r"|[Ii] (?:think|guess|suppose|believe|heard|hope|wish|assume|reckon)|or something|or not"
     r"|if|unless|not true|someday|one day|tomorrow|soon|next (?:week|month|year|spring|summer"
     r"|autumn|fall|winter|semester|term)|maybe|probably|perhaps|not really|just kidding|right\?)\b",
 )
@@ -95,7 +95,7 @@ _OPENER = re.compile(
     r"|okay|oh|ah|aw|wow|hey|hi|hello|nah|nope|no|sure|thanks|actually|honestly|personally|frankly"
     r"|basically|currently|now|nowadays|these days|right now|at the moment|lately|recently|today"
     r"|yesterday|this (?:week|month|year|morning)|last \w+|(?:\w+ ){1,2}(?:days?|weeks?"
-    r"|months?|years?) ago|on \w+day|btw"
+    r"|months?|years?) ago|on \w+day|btw|(?:since|as of|in|on) (?:[\w-]+ )?(?:19|20)\d\d(?:-\d\d){0,2}"
     r"|by the way|fyi|anyway|though|although|even though|while|whereas|however|luckily"
     r"|thankfully|sadly|unfortunately|fortunately|of course|in fact|for me|as for me|as you know"
     r"|you know|like you|guess what|btw|absolutely|definitely|totally|same|me too|cool|nice|great"

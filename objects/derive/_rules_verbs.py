@@ -24,6 +24,7 @@ from remem.objects.derive._rules_phrase import (
     Sentence,
     Subject,
     adjunct,
+    lead_date,
     other,
     place,
 )
@@ -33,6 +34,11 @@ from remem.objects.derive.claim import Claim
 
 Reader = Callable[[Sentence, int], list[Part]]
 
+_AT = re.compile(r" (?:at|for|with) (?!least\b|all\b)")
+_FORMS_AT = {
+    "works_at": {"base": "work at", "third": "works at", "past": "worked at"},
+    "studies_at": {"base": "study at", "third": "studies at", "past": "studied at"},
+}
 _ENDED = re.compile(r",? (?:any ?more|any longer|these days|now)\b")
 _GOES_ON = re.compile(r",? (?:since|for|all my life|my whole life|my entire life)\b")
 
@@ -45,10 +51,11 @@ class Verb:
         kind: of the claims.
         read: finds the objects.
         keys: words of which a sentence must have one.
+        at: predicate of an organisation that may follow after "at", or "".
         by_name: of somebody with one name only it is not believed ("Lunch is from Subway").
     """
 
-    __slots__ = ("by_name", "forms", "keys", "kind", "mine", "predicate", "read", "theirs")
+    __slots__ = ("at", "by_name", "forms", "keys", "kind", "mine", "predicate", "read", "theirs")
 
     def __init__(
         self,
@@ -62,12 +69,14 @@ class Verb:
         kind: str = "fact",
         keys: frozenset[str] = frozenset(),
         by_name: bool = True,
+        at: str = "",
     ) -> None:
         """Compile the row; the forms are alternatives joined by bars, the first one is written."""
         self.predicate = predicate
         self.read = read
         self.kind = kind
         self.by_name = by_name
+        self.at = at
         shown = being.split("|", 1)[0]
         self.forms = {
             "base": base.split("|", 1)[0] or f"be {shown}",
@@ -96,59 +105,95 @@ def _claims(s: Sentence, verb: Verb, found: re.Match[str], who: Subject) -> Iter
     parts = verb.read(s, found.end())
     if not parts:
         return
-    tense = found.lastgroup
-    valid_from, valid_to, after, how = adjunct(s, parts[-1].after)
-    if how in ("in", "on", "back in") and tense != "used":
-        valid_from, after = None, parts[-1].after  # of a state, not its beginning
-    ends, single = False, verb.predicate in SINGLE_VALUED and not who.many
-    if tense == "denied":
-        stop = _ENDED.match(s.said, after)
-        if stop is None:
-            return
-        after, tense = stop.end(), "ended"
-    elif tense == "perfect" and not (how == "since" or _GOES_ON.match(s.said, after)):
-        if " always" not in found["perfect"]:
-            return
-    if tense in ("now", "perfect"):
-        form = verb.forms["third"]
-    elif tense == "ended":
-        form = f"no longer {verb.forms['third']}"
-        ends, valid_from, valid_to = True, None, valid_from
-    elif tense == "used":
-        form = f"used to {verb.forms['base']}"
-        valid_to = s.asserted if valid_to is None else valid_to
-        valid_from = None if how not in ("from", "since") else valid_from
-        ends, single = valid_to is None, False
-    else:
-        if valid_to is None:
-            return
-        form, single = verb.forms["past"], False
-    if not is_left_standing(s.said, after):
+    read = [(verb.predicate, verb.forms, part) for part in parts]
+    where = _AT.match(s.said, parts[-1].after) if verb.at else None
+    if where is not None:
+        for part in objects.organisation(s, where.end()):
+            read.append((verb.at, _FORMS_AT[verb.at], part))
+    said = _timed(s, found, read[-1][2].after)
+    begin = found.start()
+    if said is not None and said.form == "third" and not said.ends and said.valid_from is None:
+        said.valid_from, begin = lead_date(s, begin)
+    if said is None or not is_left_standing(s.said, said.after):
         return
-    if tense in ("now", "perfect") and valid_from is not None and _is_ahead(s, valid_from):
-        return
-    for part in parts:
+    for predicate, forms, part in read:
         value = s.cut(part.start, part.end)
         if "\n" in value:
             continue
         yield s.claim(
-            verb.predicate,
+            predicate,
             who.name,
             value,
-            f"{who.name} {form} {value}",
-            found.start(),
-            after,
+            f"{who.name} {said.prefix}{forms[said.form]} {value}",
+            begin,
+            said.after,
             kind=verb.kind,
-            single=single,
-            ends=ends,
-            valid_from=valid_from,
-            valid_to=valid_to,
+            single=said.single and predicate in SINGLE_VALUED and not who.many,
+            ends=said.ends,
+            valid_from=said.valid_from,
+            valid_to=said.valid_to,
             confidence=CONFIDENCE if who.first else CONFIDENCE_OTHER,
         )
 
 
-def _is_ahead(s: Sentence, instant: int) -> bool:
-    return s.asserted is not None and instant > s.asserted
+class _Timed:
+    """What the tense and the dates of a statement say.
+
+    Attributes:
+        form: of the verb, a key of `Verb.forms`.
+        prefix: what stands before it.
+        after: where the statement ends.
+        valid_from: first instant, or None.
+        valid_to: first instant after the last, or None.
+        ends: it says that it no longer holds.
+        single: it may replace what held before.
+    """
+
+    __slots__ = ("after", "ends", "form", "prefix", "single", "valid_from", "valid_to")
+
+    def __init__(
+        self,
+        after: int,
+        form: str,
+        prefix: str = "",
+        valid_from: int | None = None,
+        valid_to: int | None = None,
+        *,
+        ends: bool = False,
+        single: bool = True,
+    ) -> None:
+        """Keep the fields."""
+        self.after = after
+        self.form = form
+        self.prefix = prefix
+        self.valid_from = valid_from
+        self.valid_to = valid_to
+        self.ends = ends
+        self.single = single
+
+
+def _timed(s: Sentence, found: re.Match[str], at: int) -> _Timed | None:
+    """Read the dates after the objects; None when the statement does not say what holds."""
+    begin, end, after, how = adjunct(s, at)
+    tense = found.lastgroup
+    if how in ("in", "on", "back in"):  # some time during the state, not its beginning
+        begin, end, after, how = None, None, at, ""
+    if tense == "denied":
+        stop = _ENDED.match(s.said, after)
+        return _Timed(stop.end(), "third", "no longer ", None, begin, ends=True) if stop else None
+    if tense == "ended":
+        return _Timed(after, "third", "no longer ", None, begin, ends=True)
+    if tense == "used":
+        end = s.asserted if end is None else end
+        return _Timed(after, "base", "used to ", begin, end, ends=end is None, single=False)
+    if tense == "past":
+        return _Timed(after, "past", "", begin, end, single=False) if end is not None else None
+    if tense == "perfect" and how != "since" and " always" not in found["perfect"]:
+        if not _GOES_ON.match(s.said, after):
+            return None
+    if begin is not None and s.asserted is not None and begin > s.asserted:
+        return None  # a plan
+    return _Timed(after, "third", "", begin, end)
 
 
 def _either(*forms: str) -> str:
@@ -233,8 +278,9 @@ VERBS = (
         third="works as",
         past="worked as",
         being="working as|employed as",
+        at="works_at",
     ),
-    Verb("is_a", objects.occupation, being="a|an", keys=OCCUPATIONS),
+    Verb("is_a", objects.occupation, being="a|an", keys=OCCUPATIONS, at="works_at"),
     Verb(
         "studies_at",
         objects.organisation,
@@ -250,6 +296,7 @@ VERBS = (
         third="studies|majors in",
         past="studied|majored in",
         being="studying|majoring in",
+        at="studies_at",
     ),
     Verb(
         "speaks",

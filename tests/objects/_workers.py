@@ -223,6 +223,7 @@ def do_many(root: str, writers: str, count: str, size_b: str, batch: str, reader
 
 def do_short_readers(root: str, count: str) -> None:
     """Many short readers at once; half of them are killed while they read."""
+    told_r, told_w = os.pipe()
 
     def read(index: int) -> Callable[[], None]:
         def work() -> None:
@@ -231,14 +232,17 @@ def do_short_readers(root: str, count: str) -> None:
                 assert len(list(reader.states(reader.parts[0])))
                 if index % 2:
                     say("reading")
+                    os.write(told_w, b".")
                     time.sleep(60)
             say("read")
 
         return work
 
     def kill(pids: list[int]) -> None:
-        time.sleep(1.5)
-        for pid in pids[1::2]:
+        victims = pids[1::2]
+        for _ in victims:
+            os.read(told_r, 1)
+        for pid in victims:
             os.kill(pid, signal.SIGKILL)
 
     fan([read(i) for i in range(int(count))], kill)

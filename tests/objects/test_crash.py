@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import runpy
 import select
@@ -104,14 +105,12 @@ def test_killed_at_a_random_moment_of_making(tmp_path: Path, number: int) -> Non
     """Also between the steps of LMDB, of which Python is not told."""
     chance = random.Random(number)
     folder = tmp_path / "many"
-    worker = W.start("create", folder, 200)
+    worker = W.start("create", folder, 200, start_new_session=True)
     deadline = time.monotonic() + 30
     while not (folder / "s0").exists() and time.monotonic() < deadline:
         time.sleep(0.002)
     time.sleep(chance.random() * 0.12)
-    # The worker's forked makers end with it: they are in its process group.
-    subprocess.run(["pkill", "-KILL", "-P", str(worker.pid)], check=False)
-    worker.kill()
+    os.killpg(worker.pid, signal.SIGKILL)  # with the processes that it forked
     worker.wait()
     made = sorted(folder.iterdir(), key=lambda path: int(path.name[1:]))
     assert made

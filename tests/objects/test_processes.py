@@ -67,10 +67,9 @@ def test_a_long_lived_process_follows_a_map_that_others_grow(root: str) -> None:
         server.stdin.flush()
         return int(server.stdout.readline())
 
-    first = ask("size")
-    grown = ask("add")  # its own write grows the map, while its threads read
-    grown = ask("add")
-    assert grown > first >= 12 * MIB
+    assert ask("size") >= MIB
+    assert ask("add") >= 16 * MIB  # its own writes grow the map, while its threads read
+    assert ask("add") > 20 * MIB
     server.stdin.close()
     rounds = server.stdout.read().split()
     assert server.wait() == 0 and rounds[0] == "rounds" and int(rounds[1]) > 0
