@@ -114,10 +114,10 @@ class Context:
             from remem.objects.store import Store
 
             root = self.root
-            map_mib = self.settings.number("store.map_mib")
+            map_mib = self.settings.number("disk.map_mib")
             map_b = map_mib * MIB if map_mib else None
-            max_map_b = self.settings.number("store.max_map_gib") << 30
-            network = self.settings.flag("store.allow_network_fs")
+            max_map_b = self.settings.number("disk.max_map_gib") << 30
+            network = self.settings.flag("disk.allow_network_fs")
             if create and not os.path.exists(os.path.join(root, "FORMAT")):
                 self._store = Store.create(
                     root, map_b=map_b, max_map_b=max_map_b, allow_network=network

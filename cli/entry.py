@@ -12,7 +12,7 @@ import sys
 def main(argv: list[str] | None = None) -> int:
     """Run one command line and return its exit status."""
     words = sys.argv[1:] if argv is None else argv
-    if words == ["--version"]:
+    if "--version" in words[: words.index("--") if "--" in words else None]:
         from remem import __version__
 
         sys.stdout.write(f"remem {__version__}\n")

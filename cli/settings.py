@@ -61,9 +61,9 @@ SETTINGS = (
     ),
     Setting("recall.limit", 10, "hits of a recall"),
     Setting("context.budget", 4000, "characters of a context"),
-    Setting("store.map_mib", 0, "first size of the memory map, MiB; 0: chosen"),
-    Setting("store.max_map_gib", 4096, "the memory map never grows beyond this, GiB"),
-    Setting("store.allow_network_fs", False, "use a store on a network file system all the same"),
+    Setting("disk.map_mib", 0, "first size of the memory map, MiB; 0: chosen"),
+    Setting("disk.max_map_gib", 4096, "the memory map never grows beyond this, GiB"),
+    Setting("disk.allow_network_fs", False, "use a store on a network file system all the same"),
 )
 BY_KEY = {s.key: s for s in SETTINGS}
 

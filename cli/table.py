@@ -151,6 +151,7 @@ COMMANDS = (
             Opt("--source-id", "the source's own id of it; a repeat is known", TEXT, "ID"),
             Opt("--tool", "the tool that produced it", TEXT, "NAME"),
             Opt("--kind", "what sort of evidence it is", TEXT, "KIND"),
+            Opt("--corrects", "what this corrects; it ends where this begins", TEXT, "ID"),
             Opt("--lines", "one piece a line of standard input"),
             Opt("--jsonl", "JSON lines from standard input, as 'import jsonl' takes them"),
             Opt("--file", "the whole of this file", TEXT, "PATH"),
@@ -179,7 +180,7 @@ COMMANDS = (
         "find what bears on a question; print ranked, cited hits",
         args=(Arg("query", "QUERY", "*", "the question, in any words"),),
         opts=(
-            Opt("--limit -n", "at most N hits (10)", INT, "N", 10),
+            Opt("--limit -n", "at most N hits (recall.limit, 10)", INT, "N"),
             MODE,
             VIEW,
             AS_OF,
@@ -202,7 +203,7 @@ COMMANDS = (
         args=(Arg("query", "QUERY", "+", "what the prompt is about"),),
         opts=(
             Opt("--budget", "at most N characters (4000)", INT, "N", None),
-            Opt("--tokens", "at most N tokens (4 characters each)", INT, "N", None),
+            Opt("--tokens", "at most N tokens (4 bytes each)", INT, "N", None),
             Opt("--no-evidence", "memories only"),
             Opt(
                 "--format",

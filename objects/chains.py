@@ -49,12 +49,15 @@ _HIGH = frozenset(refs.STATUS_CODE[s] for s in ("verified", "provisional"))
 _LOW = frozenset(refs.STATUS_CODE[s] for s in ("model_claim", "legacy_unverified"))
 _THERE = _HIGH | _LOW
 _ENDS = frozenset(refs.OP_CODE[op] for op in ("supersede", "close", "reopen"))
-_QUALIFIER = re.compile(
-    r"[\s,(]+(?:(?:for|in|of|during|fy|fiscal|q[1-4]|h[12]|january|february|march|april|may|june"
-    r"|july|august|september|october|november|december|spring|summer|autumn|fall|winter|early"
-    r"|late|year)\s+)*((?:(?:q[1-4]|h[12]|fy)[ -]?)?(?:19|20)\d\d(?:[-/]\d{1,4})?)\)?$"
+_MONTHS = (
+    "january|february|march|april|may|june|july|august|september|october|november|december"
 )
-_PERIOD = re.compile(r"\b(?:for|in|during|fy|fiscal|year)\s|\(")
+_PERIOD = (
+    rf"(?:(?:fy|fiscal(?: year)?|year|early|mid|late|q[1-4]|h[12]|{_MONTHS}|spring|summer|autumn"
+    r"|fall|winter)[\s-]*)*(?:(?:19|20)\d\d(?:[-/]\d{1,4})?)?"
+)
+_QUALIFIER = re.compile(rf"[\s,]+(?:\(|(?:for|in|during) (?:the )?)(?P<period>{_PERIOD})\)?$")
+_YEAR = re.compile(r" (?:19|20)\d\d$")
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -111,9 +114,9 @@ def canonical(reader: Reader, part: Part, name: str) -> str:
 
 def is_single(predicate: str) -> bool:
     """Whether a predicate has one value at a time by default, its period left aside."""
-    words = fold(predicate)
+    words = _YEAR.sub("", fold(predicate))
     found = _QUALIFIER.search(words)
-    plain = words if found is None else words[: found.start()].strip()
+    plain = words[: found.start()] if found is not None and found["period"] else words
     return plain.replace(" ", "_") in SINGLE_VALUED
 
 
@@ -121,9 +124,7 @@ def qualifier(obj: str) -> str:
     """The period that a value is limited to ("5000 for 2024": "2024"), or an empty text."""
     folded = fold(obj)
     found = _QUALIFIER.search(folded)
-    if found is None or not folded[: found.start()].strip():
-        return ""
-    return found[1] if _PERIOD.search(folded[found.start() : found.start(1)]) else ""
+    return "" if found is None or not found.start() else found["period"].strip()
 
 
 # -- keys ---------------------------------------------------------------------------------------
@@ -216,16 +217,17 @@ def ending(reader: Reader, part: Part, member: Member) -> Ending:
 
 def holding(chain: list[Member], at: int) -> list[Member]:
     """The facts of a chain that hold at an instant; more than one only in a conflict."""
-    upto = bisect_right(chain, at, key=lambda m: m.begins)
     found = []
-    for member in reversed(chain[:upto]):
+    floor: int | None = None  # all that began before it ended with it at the latest
+    for index in range(bisect_right(chain, at, key=lambda m: m.begins) - 1, -1, -1):
+        member = chain[index]
+        if floor is not None and member.begins < floor:
+            break
         ends = member.state.valid_to
         if ends is None or at < ends:
             found.append(member)
-        elif ends <= member.begins:
-            continue
-        elif found or ends <= at:
-            break
+        if member.state.status in _HIGH:
+            floor = member.begins
     return found
 
 
@@ -280,7 +282,8 @@ def put(
     """
     assert memory.triple is not None
     memories.check(memory)
-    held = held or Held()
+    held = Held() if held is None else held
+    tx.flush()
     starts = tx.now if valid_from is None else valid_from
     key = chain_key(tx.reader, part, memory.triple, single=single)
     chain = held.of(tx.reader, part, key)
@@ -302,11 +305,13 @@ def put(
 
 def join(tx: Tx, part: Part, key: bytes, ref: bytes, held: Held | None = None) -> None:
     """Put a fact that is stored already into a chain, and link it with its neighbours."""
-    held = held or Held()
+    held = Held() if held is None else held
+    tx.flush()
     chain = held.of(tx.reader, part, key)
-    tx.txn.put("chains", key + ref, b"")
+    if not tx.txn.put_new("chains", key + ref, b""):
+        return
     member = member_of(tx.reader, part, ref)
-    if member is None or any(m.ref == ref for m in chain[-1:]):
+    if member is None:
         return
     at = bisect_right(chain, member.place, key=lambda m: m.place)
     chain.insert(at, member)
@@ -328,6 +333,7 @@ def leave(tx: Tx, part: Part, key: bytes, ref: bytes) -> None:
 
 def relink(tx: Tx, part: Part, key: bytes) -> None:
     """Give every fact of a chain the end and the successor that its neighbours imply."""
+    tx.flush()
     chain = members(tx.reader, part, key)
     _link(tx, part, chain, 0, len(chain))
 
@@ -346,6 +352,7 @@ def relink_of(tx: Tx, part: Part, ref: bytes) -> None:
 
 def _link(tx: Tx, part: Part, chain: list[Member], low: int, high: int) -> None:
     """Link chain[low:high]; what is behind them is not changed."""
+    tx.flush()
     for index in range(low, high):
         member = chain[index]
         own = ending(tx.reader, part, member)

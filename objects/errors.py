@@ -110,7 +110,7 @@ class StoreLocked(StoreError):
 class StoreFull(StoreError):
     """The disk or the map limit is exhausted; nothing of the failed change was kept."""
 
-    default_hint = "free some space (or raise store.max_map_gib in config.toml) and run it again"
+    default_hint = "free some space (or raise disk.max_map_gib in config.toml) and run it again"
 
 
 class StoreReadOnly(StoreError):
@@ -134,4 +134,4 @@ class NewerFormat(StoreError):
 class NetworkFilesystem(StoreError):
     """The store lies on a file system where memory maps and locks are not safe."""
 
-    default_hint = "move the store to a local disk, or set store.allow_network_fs = true"
+    default_hint = "move the store to a local disk, or set disk.allow_network_fs = true"

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from remem.objects.tx import Tx
 
 
+STATED = "stated"  # name of the deriver of what a person stated
+EVIDENCE = "evidence"  # reason of a revision that adds evidence and says nothing else
+
+
 def check(memory: Memory) -> None:
     """Raise unless a memory may be stored.
 
@@ -82,6 +86,7 @@ def replace(
     reason: str = "",
     valid_from: int | None = None,
     expected: bytes | None = None,
+    status: str | None = None,
 ) -> bytes:
     """Give a memory a new head; the id of the new object."""
     check(memory)
@@ -101,6 +106,7 @@ def replace(
         new=object_id,
         reason=reason,
         expected=expected,
+        status=status,
         valid_from=state.valid_from if valid_from is None else valid_from,
     )
     return object_id

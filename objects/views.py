@@ -1,14 +1,23 @@
 """What a read may show: the one rule of views, times and withheld statuses.
 
-Every read that can reach a person or a prompt asks ``Lens.see``; nothing else decides.
+Every read that can reach a person or a prompt asks ``Lens.see`` (or an `Eye`, which keeps what it
+has worked out); nothing else decides.
 
 now      what holds at this moment and is not withheld
 history  adds what was closed or superseded, and earlier revisions, labelled
 changes  only what replaced something, or was replaced
 
-``as_of`` asks what was true at an instant, ``known_at`` what the store believed at one.
+``as_of`` asks what was true at an instant, ``known_at`` what the store believed at one; alone, it
+asks what was held to be true then.
 
-Source: remem(7), VIEWS AND TIME; DESIGN of statuses in remem-store(5), STATUSES.
+Evidence goes with the claims that were drawn from it.  An observation is historical when a memory
+that cites it has ended or was replaced: it says something that no longer holds.  The view ``now``
+does not show it when all memories that cite it have, and it says nothing beyond them
+(`remem.objects.evidence` tells how that is judged); when it says other things too it stays in sight
+with the label.  The other way round a derived memory is out of sight while all evidence that it
+rests on is withheld.
+
+Source: remem(7), VIEWS AND TIME; statuses in remem-store(5), STATUSES.
 """
 
 from __future__ import annotations
@@ -17,7 +26,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import refs
+from remem.objects import evidence, memories, refs
+from remem.objects.model import Memory, Observation
 
 if TYPE_CHECKING:
     from remem.objects.reader import Part, Reader
@@ -26,8 +36,18 @@ VIEWS = ("now", "history", "changes")
 WITHHELD = frozenset(
     ("quarantined", "pending", "orphaned", "rejected", "expired", "user_belief", "erased")
 )
+UNDO = "undo"  # reasons of entries that take an operation back begin so
+CURRENT, HISTORICAL, CHANGED = "current", "historical", "changed"
+MAX_STEPS = 100_000  # from one statement to the one that holds in its place
+
 _SHOWN = frozenset(refs.STATUS_CODE[s] for s in refs.STATUSES if s not in WITHHELD)
 _ERASED = refs.STATUS_CODE["erased"]
+_REJECTED = refs.STATUS_CODE["rejected"]
+# A memory falls with evidence that was set apart, not with evidence that only grew old.
+_TAINTED = frozenset(
+    refs.STATUS_CODE[s] for s in ("quarantined", "pending", "rejected", "user_belief")
+)
+_SAME_TEXT = frozenset((memories.EVIDENCE, "forgotten"))  # revisions that say nothing new
 
 
 class Lens(msgspec.Struct, frozen=True):
@@ -47,101 +67,283 @@ class Lens(msgspec.Struct, frozen=True):
     known_at: int | None = None
     include: frozenset[str] = frozenset()
 
+    @property
+    def at(self) -> int:
+        """The instant about which is asked."""
+        if self.as_of is not None:
+            return self.as_of
+        return self.now if self.known_at is None else min(self.now, self.known_at)
+
     def allows(self, status: int) -> bool:
         """True when a status may be shown."""
         if status in _SHOWN:
             return True
         return status != _ERASED and refs.STATUSES[status] in self.include
 
-    def state(self, reader: Reader, part: Part, ref: bytes) -> refs.RefState | None:
-        """State of a ref at known_at (or now), when its status may be shown."""
-        if self.known_at is None:
-            state = reader.state(part, ref)
-        else:
-            latest = reader.state(part, ref)
-            if latest is None or not self.allows(latest.status):
-                return None  # withheld or erased now: no past belief brings it back
-            state = reader.state_at(part, ref, self.known_at)
-        if state is None or state.head is None or not self.allows(state.status):
-            return None
-        return state
-
     def truth(self, state: refs.RefState) -> str:
-        """Whether a state holds at as_of (or now): "current" or "historical"."""
-        at = self.now if self.as_of is None else self.as_of
+        """Whether a state holds at the instant asked about: "current" or "historical"."""
+        at = self.at
         if state.valid_to is not None and state.valid_to <= at:
-            return "historical"
+            return HISTORICAL
         if state.replaced_by is not None and state.valid_to is None:
-            return "historical"
+            return HISTORICAL
         dated = state.type == refs.MEMORY or self.as_of is not None
-        return "historical" if dated and state.starts > at else "current"
-
-    def held(self, reader: Reader, part: Part, state: refs.RefState) -> refs.RefState | None:
-        """The state with the revision that held at as_of, or None when nothing did yet."""
-        if self.as_of is None or state.starts <= self.as_of:
-            return state
-        ends = state.starts
-        for entry in reader.entries(part, state):
-            if self.known_at is not None and entry.time > self.known_at:
-                continue
-            starts = state.created if entry.valid_from is None else entry.valid_from
-            if starts <= self.as_of:
-                return msgspec.structs.replace(
-                    state, head=entry.new, valid_from=starts, valid_to=ends, replaced_by=None
-                )
-            ends = min(ends, starts)
-        return None
+        return HISTORICAL if dated and state.starts > at else CURRENT
 
     def see(
         self, reader: Reader, part: Part, ref: bytes, revision: bytes
     ) -> tuple[refs.RefState, str] | None:
         """State and truth of one revision of a ref, or None when this view does not show it."""
-        state = self.state(reader, part, ref)
-        if state is None:
+        return Eye(self, reader).see(part, ref, revision)
+
+
+class Sight(msgspec.Struct):
+    """What is seen of one ref.
+
+    Attributes:
+        believed: its state as believed at known_at, or now.
+        held: the same with the revision in force at the instant asked about; None before it began.
+        truth: of ``held``.
+    """
+
+    believed: refs.RefState
+    held: refs.RefState | None
+    truth: str
+
+
+class Eye:
+    """A lens at one snapshot; keeps what it has worked out."""
+
+    def __init__(self, lens: Lens, reader: Reader) -> None:
+        """Bind a lens to a snapshot."""
+        self.lens = lens
+        self.reader = reader
+        self._sights: dict[tuple[int, bytes], Sight | None] = {}
+        self._evidence: dict[tuple[int, bytes], tuple[str, bool]] = {}
+        self._stands: dict[tuple[int, bytes], bytes | None] = {}
+
+    # -- one ref ------------------------------------------------------------------------------
+
+    def of(self, part: Part, ref: bytes) -> Sight | None:
+        """What is seen of a ref, whatever the view; None when it may not be shown at all."""
+        key = (part.number, ref)
+        if key not in self._sights:
+            self._sights[key] = self._look(part, ref)
+        return self._sights[key]
+
+    def _look(self, part: Part, ref: bytes) -> Sight | None:
+        lens, reader = self.lens, self.reader
+        latest = reader.state(part, ref)
+        if latest is None:
             return None
-        held = self.held(reader, part, state)
+        state: refs.RefState | None = latest
+        if lens.known_at is not None:
+            if not lens.allows(latest.status) and not self._undone(part, latest):
+                return None  # withheld or erased now: no past belief brings it back
+            state = reader.state_at(part, ref, lens.known_at)
+        if state is None or state.head is None or not lens.allows(state.status):
+            return None
+        if state.type == refs.MEMORY and not self._grounded(part, state.head):
+            return None
+        held = self._held(part, state)
+        return Sight(state, held, HISTORICAL if held is None else lens.truth(held))
+
+    def _undone(self, part: Part, state: refs.RefState) -> bool:
+        """True for what was only taken back: the store did believe it before that."""
+        if state.status != _REJECTED:
+            return False
+        rejected = None
+        for entry in self.reader.entries(part, state):
+            if entry.status != _REJECTED:
+                break
+            rejected = entry
+        return rejected is not None and rejected.reason.startswith(UNDO)
+
+    def _grounded(self, part: Part, head: bytes) -> bool:
+        """False for a derived memory all of whose evidence is set apart."""
+        obj = self.reader.object(part, head)
+        if not isinstance(obj, Memory) or obj.deriver.name == memories.STATED:
+            return True
+        for cited in obj.cites:
+            state = self.reader.state(part, self.reader.ref_of(part, cited))
+            if state is None or state.status not in _TAINTED or self.lens.allows(state.status):
+                return True
+        return False
+
+    def _held(self, part: Part, state: refs.RefState) -> refs.RefState | None:
+        """The state with the revision in force at the instant asked about, or None before it."""
+        lens = self.lens
+        at = lens.at
+        if state.starts <= at:
+            return state
+        undated = state if lens.as_of is None and state.type == refs.OBSERVATION else None
+        if state.first == state.last:
+            return undated
+        ends = state.starts
+        for entry in self.reader.entries(part, state):
+            if lens.known_at is not None and entry.time > lens.known_at:
+                continue
+            starts = state.created if entry.valid_from is None else entry.valid_from
+            if starts <= at and entry.new is not None:
+                stops = [t for t in (entry.valid_to, state.valid_to, ends) if t is not None]
+                by = entry.replaced_by if entry.valid_to == min(stops) else None
+                return msgspec.structs.replace(
+                    state, head=entry.new, valid_from=starts, valid_to=min(stops), replaced_by=by
+                )
+            ends = min(ends, starts)
+        return undated
+
+    # -- one revision -------------------------------------------------------------------------
+
+    def see(
+        self, part: Part, ref: bytes, revision: bytes, seq: int = 0
+    ) -> tuple[refs.RefState, str] | None:
+        """State and truth of one revision, or None when this view does not show it.
+
+        Args:
+            part: its partition.
+            ref: id of the ref.
+            revision: object id of the revision.
+            seq: log entry that brought it, where the caller knows.
+        """
+        sight = self.of(part, ref)
+        if sight is None:
+            return None
+        view, held = self.lens.view, sight.held
         if held is not None and revision == held.head:
-            truth = self.truth(held)
-            if truth == "current" and held.type == refs.OBSERVATION:
-                truth = self._by_memories(reader, part, revision)
+            truth, gone = sight.truth, False
+            if truth == CURRENT and held.type == refs.OBSERVATION:
+                truth, gone = self.evidence(part, revision)
             state = held
-        elif self._known_revision(reader, part, state, revision):
-            truth = "historical"
-        else:
+            if view == "now":
+                shown = not gone if held.type == refs.OBSERVATION else True
+                return (state, truth) if sight.truth == CURRENT and shown else None
+        elif view == "now" or not self._was_head(part, sight, ref, revision, seq):
             return None
-        if self.view == "now":
-            return (state, truth) if truth == "current" else None
-        if self.view == "history":
+        else:
+            truth, state = HISTORICAL, sight.believed
+        if view == "history" or truth == HISTORICAL:
             return state, truth
-        if truth == "historical":
-            return state, truth
-        replaced = state.head != ref or self._replaces(reader, part, ref)
-        return (state, "changed") if replaced else None
+        return (state, CHANGED) if self._changed(part, ref, state) else None
 
-    def _by_memories(self, reader: Reader, part: Part, observation: bytes) -> str:
-        """Truth of evidence: historical when all that was derived from it has been replaced."""
-        replaced = False
-        for ref in reader.cited_by(part, observation):
-            state = self.state(reader, part, ref)
-            if state is None or state.replaced_by is None or self.truth(state) == "current":
-                return "current"
-            replaced = True
-        return "historical" if replaced else "current"
+    def evidence(self, part: Part, observation: bytes) -> tuple[str, bool]:
+        """Truth of evidence by the memories that cite it, and whether it is out of sight."""
+        key = (part.number, observation)
+        if key not in self._evidence:
+            self._evidence[key] = self._by_memories(part, observation)
+        return self._evidence[key]
 
-    def _replaces(self, reader: Reader, part: Part, ref: bytes) -> bool:
-        """True when some other ref names this one as its successor."""
-        return next(reader.txn.scan_prefix("replaces", part.prefix + ref), None) is not None
+    def _by_memories(self, part: Part, observation: bytes) -> tuple[str, bool]:
+        over: list[Memory] = []
+        holds = False
+        for ref in self.reader.cited_by(part, observation):
+            sight = self.of(part, ref)
+            if sight is None:
+                continue
+            state = sight.held
+            if state is None or sight.truth == CURRENT or not self._over(state):
+                holds = True
+                continue
+            assert state.head is not None
+            memory = self.reader.object(part, state.head)
+            if isinstance(memory, Memory) and observation in memory.cites:
+                over.append(memory)
+        if not over:
+            return CURRENT, False
+        if holds:
+            return HISTORICAL, False
+        obj = self.reader.object(part, observation)
+        assert isinstance(obj, Observation)
+        parts = [p for m in over for p in evidence.grounds(m, observation, obj.text)]
+        return HISTORICAL, evidence.says_nothing_else(obj.text, parts)
 
-    def _known_revision(
-        self, reader: Reader, part: Part, state: refs.RefState, revision: bytes
-    ) -> bool:
+    def _over(self, state: refs.RefState) -> bool:
+        """True when a state has ended, not when it has still to begin."""
+        ended = state.valid_to is not None and state.valid_to <= self.lens.at
+        return ended or (state.replaced_by is not None and state.valid_to is None)
+
+    def _changed(self, part: Part, ref: bytes, state: refs.RefState) -> bool:
+        """True when a ref replaced something: another one, or an earlier text of its own."""
+        if state.head != ref:
+            quiet = (e.reason in _SAME_TEXT for e in self.reader.entries(part, state) if e.prev)
+            if not all(quiet):
+                return True
+        prefix = part.prefix + ref
+        rows = self.reader.txn.scan_prefix("replaces", prefix)
+        return any(self.of(part, key[len(prefix) :]) is not None for key, _ in rows)
+
+    def _was_head(self, part: Part, sight: Sight, ref: bytes, revision: bytes, seq: int) -> bool:
         """True when a revision was the head at some time that this lens may look at."""
+        state = sight.believed
         if state.first == state.last:
             return False
-        for entry in reader.entries(part, state):
-            if self.known_at is not None and entry.time > self.known_at:
+        entries = (self.reader.entry(part, seq),) if seq else self.reader.entries(part, state)
+        for entry in entries:
+            if entry.new != revision or entry.ref != ref:
                 continue
-            if entry.new == revision:
-                starts = state.created if entry.valid_from is None else entry.valid_from
-                return self.as_of is None or starts <= self.as_of
+            if self.lens.known_at is not None and entry.time > self.lens.known_at:
+                continue
+            starts = state.created if entry.valid_from is None else entry.valid_from
+            begun = self.lens.as_of is None or starts <= self.lens.as_of
+            return begun and not self._same_words(part, sight, revision)
         return False
+
+    def _same_words(self, part: Part, sight: Sight, revision: bytes) -> bool:
+        """True for a revision that says what the head says: only its evidence was another."""
+        head = None if sight.held is None else sight.held.head
+        if head is None:
+            return False
+        new, old = self.reader.object(part, head), self.reader.object(part, revision)
+        same = isinstance(new, Memory) and isinstance(old, Memory) and new.triple == old.triple
+        return same and new.text == old.text
+
+    # -- what stands in its place -------------------------------------------------------------
+
+    def stand_in(self, part: Part, ref: bytes) -> bytes | None:
+        """The ref that says at the instant asked about what this one says at another time.
+
+        From what was replaced to its successor, from what had not begun to its predecessor, until
+        something is current; the ref itself when it is, None when nothing is.
+        """
+        key = (part.number, ref)
+        if key in self._stands:
+            return self._stands[key]
+        way: list[bytes] = []
+        on_way: set[bytes] = set()
+        at: bytes | None = ref
+        found: bytes | None = None
+        while at is not None and at not in on_way and len(way) < MAX_STEPS:
+            if (part.number, at) in self._stands:
+                found = self._stands[(part.number, at)]
+                break
+            way.append(at)
+            on_way.add(at)
+            sight = self.of(part, at)
+            if sight is not None and sight.held is not None and sight.truth == CURRENT:
+                head = sight.held.head
+                gone = sight.held.type == refs.OBSERVATION and head is not None
+                if not gone or not self.evidence(part, head)[1]:  # type: ignore[arg-type]
+                    found = at
+                    break
+            at = self._next(part, at, sight)
+        for passed in way:
+            self._stands[(part.number, passed)] = found
+        return found
+
+    def _next(self, part: Part, ref: bytes, sight: Sight | None) -> bytes | None:
+        """One step towards what is current."""
+        if sight is None or sight.held is None:
+            prefix = part.prefix + ref
+            rows = self.reader.txn.scan_prefix("replaces", prefix)
+            return next((key[len(prefix) :] for key, _ in rows), None)
+        held = sight.held
+        if self._over(held):
+            return held.replaced_by
+        if held.type != refs.OBSERVATION or held.head is None:
+            return None
+        successors = [
+            seen.held.replaced_by
+            for memory in self.reader.cited_by(part, held.head)
+            if (seen := self.of(part, memory)) is not None and seen.held is not None
+        ]
+        return next((ref for ref in successors if ref is not None), None)

@@ -142,9 +142,11 @@ def _zsh() -> str:
     for command in table.COMMANDS:
         specs = [spec for opt in command.opts for spec in _zsh_specs(opt)]
         for first, last, arg in places(command):
+            kind = place_of(command, arg)
+            action = "_remem_nothing" if kind == TEXT else _zsh_value(kind)
             place = "*" if last == EVERYWHERE else f"{first + 1}"
             optional = ":" if arg.nargs == "?" else ""
-            specs.append(_quoted(f"{place}:{optional}{arg.metavar}:{_zsh_action(command, arg)}"))
+            specs.append(_quoted(f"{place}:{optional}{arg.metavar}:{action}"))
         lines = " \\\n            ".join(["_arguments -s $globals", *specs])
         cases.append(f"    ({command.name})\n        {lines}\n        ;;")
     return _filled("zsh", COMMANDS=commands, GLOBALS=own, CASES="\n".join(cases))
@@ -161,10 +163,6 @@ def _zsh_specs(opt: Opt) -> Iterator[str]:
             joined = "=" if flag.startswith("--") else "+"
             action = _zsh_value(value_of(opt))
             yield _quoted(f"{others}{flag}{joined}[{told}]:{opt.metavar or 'value'}:{action}")
-
-
-def _zsh_action(command: Command, arg: Arg) -> str:
-    return _zsh_value(place_of(command, arg))
 
 
 def _zsh_value(kind: str) -> str:

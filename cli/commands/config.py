@@ -217,13 +217,12 @@ def _put(document: TOMLDocument, key: str, value: Value, path: str) -> bool:
             )
         document[key] = value
         return True
-    if head not in document and head not in BY_KEY:
+    if head not in document:
         document[head] = tomlkit.table()
     section = document.get(head)
-    if isinstance(section, dict):
-        section[tail] = value
-    else:
-        document[key] = value  # quoted, since the head is a setting itself: "store.map_mib"
+    if not isinstance(section, dict):
+        raise BadConfig(f"'{path}' has a value '{head}', so it cannot hold '{key}'")
+    section[tail] = value
     return True
 
 

@@ -46,12 +46,13 @@ def run(
     answer = engine.searcher.ask(question)
     if answer.degraded:
         context.note(f"degraded: {answer.degraded}")
-    fmt = format or ("json" if context.json else "markdown")
+    fmt = "json" if context.json else format or "markdown"
+    shape = "markdown" if format in (None, "json") else format
     made = block.build(
         answer.hits,
         budget=limit,
         tokens=tokens is not None,
-        fmt="markdown" if fmt == "json" else fmt,
+        fmt=shape,
         evidence=not no_evidence,
     )
     if fmt == "json":

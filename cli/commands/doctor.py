@@ -180,7 +180,7 @@ def _disk(context: Context, root: str) -> Iterator[Finding]:
         kv.refuse_network(root)
         yield Finding("file system", OK, kind)
     except NetworkFilesystem as error:
-        allowed = context.settings.flag("store.allow_network_fs")
+        allowed = context.settings.flag("disk.allow_network_fs")
         yield Finding("file system", WARN if allowed else FAIL, str(error), error.hint)
     room = os.statvfs(root)
     free_b = room.f_bavail * room.f_frsize

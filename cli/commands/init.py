@@ -28,12 +28,12 @@ def run(context: Context, *, here: bool) -> int:
             raise UsageError("give either --store or --here, not both")
         root = os.path.join(context.folder, HERE)
     existed = os.path.exists(os.path.join(root, fmt.FORMAT_FILE))
-    map_mib = context.settings.number("store.map_mib")
+    map_mib = context.settings.number("disk.map_mib")
     store = Store.create(
         root,
         map_b=map_mib * MIB if map_mib else None,
-        max_map_b=context.settings.number("store.max_map_gib") << 30,
-        allow_network=context.settings.flag("store.allow_network_fs"),
+        max_map_b=context.settings.number("disk.max_map_gib") << 30,
+        allow_network=context.settings.flag("disk.allow_network_fs"),
     )
     try:
         store.env().info()  # a store that is there must also open
@@ -41,8 +41,8 @@ def run(context: Context, *, here: bool) -> int:
         store.close()
     if here:
         _keep_out_of_git(root)
-        if os.path.realpath(context.root) != os.path.realpath(root):
-            origin = context.settings.origin("store")[1]
+        if origin_of(context) and os.path.realpath(context.root) != os.path.realpath(root):
+            origin = origin_of(context)
             context.note(f"commands here use '{context.root}' instead, as {origin} says")
     if context.json:
         context.emit({"store": root, "created": not existed, "format": fmt.FORMAT_VERSION})
@@ -50,6 +50,12 @@ def run(context: Context, *, here: bool) -> int:
         said = "the store is there already" if existed else "made the store"
         context.out(f"{said}: {one_line(root)}")
     return 0
+
+
+def origin_of(context: Context) -> str:
+    """What stands above the nearest .remem: the variable that names another store, or nothing."""
+    origin = context.settings.origin("store")[1]
+    return origin if origin.startswith("$") else ""
 
 
 def _keep_out_of_git(root: str) -> None:

@@ -26,7 +26,7 @@ def run(
     context: Context,
     *,
     query: list[str],
-    limit: int,
+    limit: int | None,
     mode: str | None,
     view: str,
     as_of: str | None,
@@ -55,7 +55,7 @@ def run(
     question = Question(
         " ".join(query),
         lens,
-        limit=_bounded(limit),
+        limit=_bounded(context.settings.number("recall.limit") if limit is None else limit),
         kinds=tuple(kind),
         role=role or "",
         since=start,
@@ -70,7 +70,7 @@ def run(
     if not reading.known_scope(context, store, all_collections=all_collections):
         engine.warnings.append("unknown scope")
     if batch is not None:
-        return _batch(context, engine, question, mode, batch)
+        return _batch(context, engine, question, mode, batch, all_collections)
     answer = engine.searcher.ask(_with(question, mode=mode))
     if answer.degraded:
         context.note(f"degraded: {answer.degraded}")
@@ -102,7 +102,22 @@ def _with(question: Question, **changes: object) -> Question:
     return msgspec.structs.replace(question, **changes)
 
 
-def _batch(context: Context, engine: Engine, default: Question, mode: str, path: str) -> int:
+def _another(context: Context, mode: str, all_collections: bool) -> Searcher:
+    """The searcher of another mode than that of the command line."""
+    engine, _ = reading.open_engine(
+        context, context.store(), mode=mode, all_collections=all_collections, warm=True
+    )
+    return engine.searcher
+
+
+def _batch(
+    context: Context,
+    engine: Engine,
+    default: Question,
+    mode: str,
+    path: str,
+    all_collections: bool,
+) -> int:
     """Answer JSON lines of questions; one result a line, errors included."""
     import msgspec
 
@@ -115,9 +130,7 @@ def _batch(context: Context, engine: Engine, default: Question, mode: str, path:
             question, wanted = _question(context, value, default, mode)
             searcher = searchers.get(wanted)
             if searcher is None:
-                searcher = reading.open_engine(context, context.store(), mode=wanted, warm=True)[
-                    0
-                ].searcher
+                searcher = _another(context, wanted, all_collections)
                 searchers[wanted] = searcher
             answer = searcher.ask(_with(question, mode=wanted))
             result = {"id": value.get("id"), **answer_value(question, answer)}

@@ -1,8 +1,8 @@
 """Statements of how something is set up: "deploy host is beta-3", "the budget for 2024 is 40k".
 
-The subject ends in a noun of a closed table, or has one before "of" or "for", and is qualified: "the
-port is 8080" says of no port in particular.  The value must be of the form that the noun asks for
-and end its clause, so that "the build server is 10 years old" is none.
+The subject ends in a noun of a closed table, or has one before "of" or "for", and is qualified:
+"the port is 8080" says of no port in particular.  The value must be of the form that the noun asks
+for and end its clause, so that "the build server is 10 years old" is none.
 """
 
 from __future__ import annotations
@@ -11,15 +11,9 @@ import re
 from collections.abc import Iterator
 
 from remem.objects.derive import _rules_words as words
-from remem.objects.derive._rules_phrase import (
-    DATE,
-    NAME,
-    Family,
-    Sentence,
-    adjunct,
-    follows,
-    is_name,
-)
+from remem.objects.derive._rules_dates import DATE, adjunct
+from remem.objects.derive._rules_phrase import follows
+from remem.objects.derive._rules_sentence import NAME, Family, Part, Sentence, is_name, stands
 from remem.objects.derive._rules_text import QUOTED, is_left_standing, is_open
 from remem.objects.derive.claim import Claim
 
@@ -29,7 +23,8 @@ _TOKEN = (
 )
 _NUMBER = r"\d[\d,.]*\d|\d"
 _AMOUNT = (
-    rf"(?:[$€£¥] ?|(?:USD|EUR|GBP) )?(?:{_NUMBER})(?: ?(?:k|K|m|M|bn|B|million|thousand|billion)(?![A-Za-z]))?"
+    rf"(?:[$€£¥] ?|(?:USD|EUR|GBP) )?(?:{_NUMBER})(?: ?(?:k|K|m|M|bn|B|million|thousand"
+    rf"|billion)(?![A-Za-z]))?"
     r"(?: ?(?:[$€£¥%]|(?:euros?|dollars?|pounds?|percent|USD|EUR|GBP|CHF|people|seats|requests"
     r"|[kMGT]i?B|gigabytes|megabytes|items|users)\b))?"
     r"(?: ?(?:/|per |an? )(?:hour|day|week|month|year|minute|second|mo|yr|s|h|min))?"
@@ -77,7 +72,8 @@ _FORMS = {
 HEADS = frozenset(_FORMS)
 
 _NOT_IN_SUBJECT = (
-    "a an any some another every each no your his her their its this that these those if i we you he"
+    "a an any some another every each no your his her their its this that these those if i we you"
+    " he"
     " she it they is are was were be been has have had do does did will can should must may might"
     " think know believe hope guess said says say tell told and or but so because since as when"
     " while where who which what how why not with from to than then yeah yes no ok okay hey hi now"
@@ -87,8 +83,10 @@ _W = rf"(?!(?i:{'|'.join(_NOT_IN_SUBJECT)})\b)[A-Za-z\d][\w'./-]*"
 _HEAD = "|".join(sorted(map(re.escape, HEADS), key=len, reverse=True))
 _SUBJECT = (
     r"(?<![\w'@./-])(?:(?P<whose>[Tt]he|[Oo]ur|[Mm]y) )?"
-    rf"(?P<subject>(?:(?!(?:the|our|my|The|Our|My|of|for|in|on|at) ){_W} ){{0,4}}?(?i:(?P<head>{_HEAD}))"
-    rf"(?: (?:for|of|in|on|at)(?: (?:the|our|my))? (?P<of>(?:(?!(?:the|our|my) ){_W} ){{0,4}}?{_W}))?)"
+    rf"(?P<subject>(?:(?!(?:the|our|my|The|Our|My|of|for|in|on"
+    rf"|at) ){_W} ){{0,4}}?(?i:(?P<head>{_HEAD}))"
+    rf"(?: (?:for|of|in|on|at)(?: (?:the|our|my))? (?P<of>(?:(?!(?:the|our"
+    rf"|my) ){_W} ){{0,4}}?{_W}))?)"
 )
 _ADVERB = r"(?: (?:now|currently|still|actually|always|officially|set to|set at))*"
 _IS = re.compile(
@@ -99,62 +97,61 @@ _IS = re.compile(
     r" from (?:[\w$€£`][\w$€£`.,:/@-]*)(?: [\w$€£`][\w$€£`.,:/@-]*){0,3}? to)) ?"
 )
 _VALUE_END = re.compile(
-    r"\s*(?:$|[.,;!)](?=\s|$)|[–—(]| -+ )| +(?:and|but|now|since|as of|instead|because|so|not|from"
-    r"|which|again|these days|today|yesterday|last|this|any ?more|any longer|in (?:production|staging|prod))\b"
+    r"\s*(?:$|[.,;!)](?=\s|$)|[\u2013\u2014(]| -+ )| +(?:and|but|now|since|as of|instead|because"
+    r"|so|not|from"
+    r"|which|again|these days|today|yesterday|last|this|any ?more|any longer|in (?:production"
+    r"|staging|prod))\b"
 )
 _ANY_MORE = re.compile(r" any ?(?:more|longer)\b")
 _CALLED = re.compile(
-    rf"(?<![\w'@./-])(?P<whose>[Tt]he|[Oo]ur|[Mm]y) (?P<subject>(?:{_W} ){{0,3}}?{_W}) is (?:called|named) "
+    rf"(?<![\w'@./-])(?P<whose>[Tt]he|[Oo]ur"
+    rf"|[Mm]y) (?P<subject>(?:{_W} ){{0,3}}?{_W}) is (?:called|named) "
     rf"(?:(?P<name>{NAME})|`(?P<code>[^`\s]+)`|\"(?P<title>{QUOTED}{{2,40}})\")"
 )
 _PERSONS = frozenset(" ".join((*words.ONE_KIN, *words.MANY_KIN, *words.PETS, "friend")).split())
 _THING = r"(?:[A-Z][\w.-]*\w(?: [A-Z][\w.-]*\w){0,2}|`[^`\s]+`|(?=[\w.-]*\d)[\w.-]*\w)"
+_PERSONAL = frozenset(
+    "email e-mail mail address timezone salary rent landlord dentist doctor username"
+    " manager".split()
+)
+_NO_QUALIFIER = frozenset(
+    """new current latest old other same right wrong correct first second third next previous
+    only actual real exact given full final last total whole entire original resulting usual
+    """.split()
+)
 _DATED = frozenset(("deadline", "launch", "meeting", "standup", "appointment"))
 _MOVED = re.compile(
     rf"(?<![\w'@./-])(?P<whose>[Tt]he|[Oo]ur|[Mm]y) (?P<subject>(?:{_W} ){{0,3}}?{_W}) "
-    rf"(?:has |have |was |has been |had )?(?:just )?moved (?:over )?from {_THING} to (?P<object>{_THING})"
+    rf"(?:has |have |was |has been "
+    rf"|had )?(?:just )?moved (?:over )?from {_THING} to (?P<object>{_THING})"
 )
 
 
 def settings(s: Sentence) -> Iterator[Claim]:
     """Derive how things are set up."""
     for found in _IS.finditer(s.said):
-        subject = _subject(s, found)
-        form = _FORMS[found["head"].lower()]
-        value = form.match(s.said, found.end())
-        if subject is None or value is None or not is_open(s.said, found.start()):
+        subject, value = _subject(s, found), _value(s, found)
+        if subject is None or value is None or not stands(s, found, value.after):
             continue
-        start, end = value.span()
-        if form is _FORMS["deadline"] and value[0].startswith("on "):
-            start += 3
-        valid_from, _, after, how = adjunct(s, end)
-        if not _VALUE_END.match(s.said, after) or not is_left_standing(s.said, after):
+        begin, _, after, _ = adjunct(s, value.after)
+        if not _VALUE_END.match(s.said, after):
             continue
-        if form is _FORMS["owner"] and not is_name(s.said[start:end]):
+        ends, past = found["ended"] is not None, found["used"] is not None
+        if ends and "no longer" not in found["ended"] and not _ANY_MORE.match(s.said, after):
             continue
-        if s.said[start] == "`":
-            start, end = start + 1, end - 1
-        value = s.cut(start, end)
-        if found["ended"]:
-            if "no longer" not in found["ended"] and not _ANY_MORE.match(s.said, after):
-                continue
-            line = f"{subject} is no longer {value}"
-        else:
-            line = f"{subject} {'used to be' if found['used'] else 'is'} {value}"
-        past = found["used"] is not None
+        written = s.cut(value.start, value.end)
+        verb = "is no longer" if ends else "used to be" if past else "is"
         yield s.claim(
             "is",
             subject,
-            value,
-            line,
+            written,
+            f"{subject} {verb} {written}",
             found.start(),
             after,
             single=not past,
-            ends=found["ended"] is not None or (past and s.asserted is None),
-            valid_from=valid_from
-            if how in ("since", "as of", "from", "in", "on") and not past
-            else None,
-            valid_to=s.asserted if past else None,
+            ends=ends or (past and s.asserted is None),
+            valid_from=None if ends or past else begin,
+            valid_to=s.asserted if past else begin if ends else None,
         )
 
 
@@ -183,9 +180,9 @@ def moved(s: Sentence) -> Iterator[Claim]:
         if not follows(s.said, found.end()) or not is_left_standing(s.said, found.end()):
             continue
         start, end = found.span("object")
-        if s.said[start] == "`":
-            start, end = start + 1, end - 1
-        subject, value = _qualified(s, found["whose"], found["subject"]), s.cut(start, end)
+        ticked = s.said[start] == "`"
+        subject = _qualified(s, found["whose"], found["subject"])
+        value = s.cut(start + ticked, end - ticked)
         yield s.claim("moved_to", subject, value, f"{subject} moved to {value}", *found.span())
 
 
@@ -195,9 +192,33 @@ def _subject(s: Sentence, found: re.Match[str]) -> str | None:
     qualifier, owner, rest = written.rpartition("'s ")
     if owner and found["of"] is None:
         written = f"{rest} of {qualifier}"
-    elif " " not in written and found["whose"] not in ("my", "My"):
+    elif " of " not in f"{written} " and found["of"] is None and not _is_qualified(found):
         return None
     return _qualified(s, found["whose"] or "", written)
+
+
+def _value(s: Sentence, found: re.Match[str]) -> Part | None:
+    """Read the value in the form that the head of the subject asks for."""
+    form = _FORMS[found["head"].lower()]
+    value = form.match(s.said, found.end())
+    if value is None:
+        return None
+    start, end = value.span()
+    if form is _FORMS["owner"] and not is_name(value[0]):
+        return None
+    if value[0].startswith("on "):  # "the deadline is on Friday"
+        start += 3
+    if value[0].startswith("`"):
+        return Part(start + 1, end - 1, end)
+    return Part(start, end)
+
+
+def _is_qualified(found: re.Match[str]) -> bool:
+    """Say whether a subject without "of" or "for" names one thing: "the new port" does not."""
+    before = found["subject"].lower().split()[:-1]
+    if found["whose"] in ("my", "My") and found["head"].lower() in _PERSONAL:
+        return True
+    return any(word not in _NO_QUALIFIER for word in before)
 
 
 def _qualified(s: Sentence, whose: str, written: str) -> str:

@@ -8,18 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from remem.objects.derive._rules_phrase import (
-    ADVERBS,
-    ME,
-    Family,
-    Part,
-    Sentence,
-    adjunct,
-    lead_date,
-    phrase,
-    proper,
-    title,
-)
+from remem.objects.derive._rules_dates import adjunct, lead_date
+from remem.objects.derive._rules_phrase import phrase, proper, title
+from remem.objects.derive._rules_sentence import ADVERBS, ME, Family, Part, Sentence
 from remem.objects.derive._rules_text import is_left_standing, is_open
 from remem.objects.derive._rules_words import PETS
 from remem.objects.derive.claim import Claim
@@ -55,7 +46,6 @@ _PREDICATES = {
     "switched to": "switched_to",
     "migrated to": "switched_to",
     "tried out": "tried",
-    "saw": "saw",
     "celebrated": "celebrated",
     "performed": "performed",
     "made": "made",
@@ -80,7 +70,6 @@ _PREDICATES = {
     "sold": "sold",
     "passed": "passed",
     "failed": "failed",
-    "received": "received",
     "got": "got",
     "took": "took",
     "finished reading": "read",
@@ -90,14 +79,17 @@ _PREDICATES = {
 }
 _VERBS = "|".join(sorted(_PREDICATES, key=len, reverse=True))
 _DID = re.compile(
-    rf"{ME}(?:'ve| have)?{ADVERBS} (?P<did>(?<!ve )(?<!have )got(?= )|(?!got (?!promoted))(?:{_VERBS}))(?: (?:myself|ourselves|us))?(?= )"
+    rf"{ME}(?:'ve| have)?{ADVERBS} (?P<did>(?<!ve )(?<!have )got(?= )"
+    rf"|(?!got (?!promoted))(?:{_VERBS}))(?: (?:myself|ourselves|us))?(?= )"
 )
 _DID_KEYS = frozenset(verb.split(" ", 1)[0] for verb in _PREDICATES) | {"finished", "promoted"}
 
 _SOME = re.compile(
-    r" (?:an? (?:few |couple of |bunch of )?|another |some |the (?=(?:local|regional|national|annual|military|bar|final|first|[A-Z]))"
+    r" (?:an? (?:few |couple of |bunch of )?|another |some |the (?=(?:local|regional|national"
+    r"|annual|military|bar|final|first|[A-Z]))"
     r"|(?:my|our) (?:first|own|old|new) "
-    r"|the (?=(?:beach|museum|zoo|aquarium|theat(?:er|re)|cinema|library|doctor|dentist)\b)(?=(?:two|three|four|five|\d{1,2}) ))?"
+    r"|the (?=(?:beach|museum|zoo|aquarium|theat(?:er|re)|cinema|library|doctor"
+    r"|dentist)\b)(?=(?:two|three|four|five|\d{1,2}) ))?"
 )
 _COUNT = re.compile(r"(?:two|three|four|five|\d{1,2}) ")
 _STOP = re.compile(
@@ -117,9 +109,14 @@ _LONG = (
     "received",
 )
 _VAGUE = frozenset(
-    """place event thing show store shop spot few couple lot way difference point mistake decision
-    deal break look chance moment look step picture pic photo shot good great long while feeling call
-    impact contribution friend friends mess promise lot ton bit try go reply response answer lesson piece job work project world life part""".split()
+    """place event thing things show store shop spot few couple lot lots way difference point
+    mistake decision deal break look chance moment step picture pic photo shot good great long
+    while feeling call message email text reply response answer lesson piece job work project
+    world life part impact contribution friend friends mess promise ton bit try go change
+    changes typo commit branch pr request fix file files folder copy backup note notes error
+    errors bug query test tests script connection connections assumption guess comment example
+    function class method variable command suggestion list summary progress attempt effort
+    """.split()
 )
 _GOT = re.compile(
     rf"(?:\b|^)(?:{'|'.join(PETS)}|car|bike|bicycle|motorbike|house|apartment|tattoo|promotion"
@@ -128,10 +125,14 @@ _GOT = re.compile(
 _TOOK = re.compile(r"(?:class|course|lesson|lessons|workshop|exam|test|trip|gap year|tour|cruise)$")
 _GAVE = re.compile(r"(?:talk|talks|presentation|speech|lecture|concert|workshop|seminar)$")
 _BEGUN = re.compile(
-    r"(?:course|class|business|company|blog|podcast|channel|club|band|diet|routine|program|programme"
+    r"(?:course|class|business|company|blog|podcast|channel|club|band|diet|routine|program"
+    r"|programme"
     r"|degree|phd|garden|petition|project|newsletter|collection|charity|startup|start-up|group)\b"
 )
-_FORMS = {"got": _GOT, "took": _TOOK, "gave": _GAVE, "started": _BEGUN}
+_RAN = re.compile(
+    r"\b(?:race|marathon|half-marathon|run|\d+ ?k|campaign|workshop|camp|seminar)\b", re.I
+)
+_FORMS = {"ran": _RAN, "got": _GOT, "took": _TOOK, "gave": _GAVE, "started": _BEGUN}
 _INDEFINITE = ("got", "took", "gave")
 _NAMED_ONLY = ("worked with", "tried")
 _TITLED = ("finished reading", "finished", "read", "watched")
@@ -160,7 +161,8 @@ _LASTING = (
 _FOR_LONG = re.compile(rf"{ME}(?:'ve| have){ADVERBS} been{ADVERBS} (?=(?:{_LASTING})\b)")
 _DURATION = re.compile(
     r" (?:for (?:about |over |almost |nearly |around |just under |more than |at least |the past "
-    r"|the last )?(?:an? (?:few|couple of)|\d+|several|many|two|three|four|five|six|seven|eight|nine"
+    r"|the last )?(?:an? (?:few|couple of)|\d+|several|many|two|three|four|five|six|seven|eight"
+    r"|nine"
     r"|ten|twelve|fifteen|twenty|some)\+? (?:days|weeks|months|years|decades)(?: now)?"
     r"|for (?:a|one) (?:year|month|decade)(?: now)?|since (?P<year>(?:19|20)\d\d))(?!\w)"
 )

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator
 
 from remem.objects.derive import _rules_words as words
+from remem.objects.derive._rules_dates import adjunct, date_bounds, lead_date
 from remem.objects.derive._rules_objects import favoured, hometown, origin, several
-from remem.objects.derive._rules_phrase import (
+from remem.objects.derive._rules_phrase import follows, phrase, place
+from remem.objects.derive._rules_sentence import (
     ADVERBS,
     BE,
     CONFIDENCE,
@@ -21,14 +23,8 @@ from remem.objects.derive._rules_phrase import (
     Part,
     Sentence,
     Subject,
-    adjunct,
-    date_bounds,
-    follows,
     is_name,
-    lead_date,
     other,
-    phrase,
-    place,
     stands,
 )
 from remem.objects.derive._rules_text import is_left_standing, is_open
@@ -54,6 +50,9 @@ _MY_NAME = re.compile(
 _LOWER_NAME = re.compile(
     r"(?<![\w'-])my name(?: is|'s) (?P<called>[a-z][a-z'-]+)(?=\s*(?:$|[.,;!]))"
 )
+_NO_LOWER_NAME = frozenset(
+    "not unknown wrong missing long short unusual hard rare common on in".split()
+)
 _KIN_NAME = re.compile(
     rf"{MINE} (?P<kin>{KIN})(?:'s name is| is (?:called|named)|'s name's| is) (?P<called>{NAME})"
 )
@@ -66,7 +65,8 @@ _IS_KIN = re.compile(
 )
 # Before "my sister Anna"; after "gave" or "taught" the name would be what was given.
 _APPOSED = re.compile(
-    r"(?:(?:^|[,;(–—]|\b(?:with|and|for|of|to|from|by|about|is|are|was|met|see|saw|seen|than|like"
+    r"(?:(?:^|[,;(\u2013\u2014]|\b(?:with|and|for|of|to|from|by|about|is|are|was|met|see|saw|seen"
+    r"|than|like"
     r"|but|that|when|because|visit|visited|visiting|miss|called|meet|both|where))[ \"]?)$",
     re.IGNORECASE,
 )
@@ -92,13 +92,17 @@ _GONE = re.compile(
 _HAVE = re.compile(
     rf"{ME}{ADVERBS}(?: have| do have|'ve got|'ve|'ve also got)(?: also| now| got)? "
     r"(?P<object>(?:(?:an?|two|three|four|five|six|seven|\d{1,2})"
-    r"(?: (?:little|young|older|younger|beautiful|lovely|rescue|adult|grown|small|wonderful|amazing))?"
-    r" (?:kids?|children|sons?|daughters?|brothers?|sisters?|siblings|grandkids|grandchildren|nephews?"
+    r"(?: (?:little|young|older|younger|beautiful|lovely|rescue|adult|grown|small|wonderful"
+    r"|amazing))?"
+    r" (?:kids?|children|sons?|daughters?|brothers?|sisters?|siblings|grandkids|grandchildren"
+    r"|nephews?"
     rf"|nieces?|cats?|dogs?|{_PET}|puppies|ponies|budgies|parrots|horses|rabbits)))"
-    r"(?=\s*(?:$|[.,;!(–—-])| (?:and|who|that|but|with|at|in|now|too|together|aged|already)\b)"
+    r"(?=\s*(?:$|[.,;!(\u2013\u2014-])| (?:and|who|that|but|with|at|in|now|too|together|aged"
+    r"|already)\b)"
 )
 _BIRTHDAY = re.compile(
-    rf"(?:{MINE}(?: (?P<kin>{KIN})'s)?|(?P<name>{NAME})'s) (?:birthday|bday|birth date|date of birth)"
+    rf"(?:{MINE}(?: (?P<kin>{KIN})'s)?|(?P<name>{NAME})'s) (?:birthday|bday|birth date"
+    rf"|date of birth)"
     rf" (?:is|falls)(?: on)?(?: the)? {_DAY}"
 )
 _BORN = re.compile(
@@ -112,16 +116,19 @@ _GREW_UP = re.compile(rf"(?:(?P<me>{ME})|{OTHER}) grew up in ")
 _FAVOURITE = re.compile(
     rf"(?:{MINE}|(?P<name>{NAME})'s) (?:(?:all-time|all time|absolute|current|new) )?"
     r"favou?rite (?P<topic>[a-z][\w-]*(?: [a-z][\w-]*){0,2}?)(?: of all time| ever| right now)? "
-    r"(?P<be>is|are)(?: (?:still|definitely|now|actually|currently|always|hands down|of course))*:? "
+    r"(?P<be>is|are)(?: (?:still|definitely|now|actually|currently|always|hands down"
+    r"|of course))*:? "
 )
 _IS_FAVOURITE = re.compile(
-    r"(?P<value>[A-Z\"'][^,.;:!?\n()]{1,50}?)(?: is|'s| are)(?: (?:still|definitely|by far|now))* my "
+    r"(?P<value>[A-Z\"'][^,.;:!?\n()]{1,50}?)(?: is|'s| are)(?: (?:still|definitely|by far"
+    r"|now))* my "
     r"(?:(?:all-time|all time|absolute|current|new) )?favou?rite (?P<topic>[a-z][\w-]*(?: [a-z]+)?)"
     r"(?=\s*(?:$|[.,;!])| (?:of all time|ever|because|and|but|since|too)\b)"
 )
 _COUNTED = "kid kids child children siblings grandkids grandchildren puppies"
 _NO_TOPIC = frozenset(
-    "part thing one bit of memory moment time place spot way ones things parts memories moments".split()
+    "part thing one bit of memory moment time place spot way ones things parts memories"
+    " moments".split()
 )
 _MOVED = re.compile(
     rf"(?:(?P<me>{ME})(?:'ve| have)?|{OTHER}(?:'s| has)?){ADVERBS} (?:moved|relocated|emigrated"
@@ -199,19 +206,17 @@ def favourites(s: Sentence) -> Iterator[Claim]:
         who = _owner(s, found)
         if who is None or found["topic"].split()[-1] in _NO_TOPIC:
             continue
-        if found["be"] == "are":  # of several, none replaces another
-            parts = several(s, found.end())
-        else:
-            parts = [part for part in (favoured(s, found.end()),) if part is not None]
+        read = several if found["be"] == "are" else favoured
+        parts = read(s, found.end())
         for part in parts if parts and stands(s, found, parts[-1].after) else ():
             yield _favourite(s, who, found, part, parts[-1].after)
     for found in _IS_FAVOURITE.finditer(s.said):
         start, end = found.span("value")
-        part = phrase(s, start + 4 if s.said.startswith("The ", start) else start, 5)
-        if part is None or part.after != end or found["topic"].split()[-1] in _NO_TOPIC:
+        whole = phrase(s, start + 4 if s.said.startswith("The ", start) else start, 5)
+        if whole is None or whole.after != end or found["topic"].split()[-1] in _NO_TOPIC:
             continue
         if s.said[start:end].lower() not in words.NOT_NAMES and stands(s, found, found.end()):
-            yield _favourite(s, Subject(s.me, first=True), found, part, found.end())
+            yield _favourite(s, Subject(s.me, first=True), found, whole, found.end())
 
 
 def moves(s: Sentence) -> Iterator[Claim]:
@@ -374,11 +379,6 @@ def _favourite(s: Sentence, who: Subject, found: re.Match[str], part: Part, afte
         single=found.groupdict().get("be") != "are",
         confidence=CONFIDENCE if who.first else CONFIDENCE_OTHER,
     )
-
-
-_NO_LOWER_NAME = frozenset(
-    "not unknown wrong missing long short unusual hard rare common on in".split()
-)
 
 
 _KIN_WORDS = " ".join(f"{word} {word}s {word}'s" for word in (*words.MANY_KIN, *words.ONE_KIN))

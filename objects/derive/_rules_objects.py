@@ -9,21 +9,13 @@ from __future__ import annotations
 import re
 
 from remem.objects.derive import _rules_words as words
-from remem.objects.derive._rules_phrase import (
-    FOLLOW,
-    NAME,
-    Part,
-    Sentence,
-    follows,
-    is_name,
-    phrase,
-    place,
-    proper,
-)
+from remem.objects.derive._rules_phrase import FOLLOW, follows, phrase, place, proper
+from remem.objects.derive._rules_sentence import NAME, Part, Sentence, is_name
 
 _ARTICLE = re.compile(r"(?:an?|the|some|my|our) ")
 _WORKPLACE = re.compile(
-    r"(?:an? |the (?=[\w'+&-]+ (?!in\b|near\b)[a-z]))(?:[\w'+&-]+ ){0,4}?(?:company|start-?up|hospital|school|bank"
+    r"(?:an? |the (?=[\w'+&-]+ (?!in\b|near\b)[a-z]))(?:[\w'+&-]+ ){0,4}?(?:company|start-?up"
+    r"|hospital|school|bank"
     r"|university|college|restaurant|caf[eé]|firm|agency|shop|store|bakery|library|hotel|gym"
     r"|non-?profit|charity|museum|clinic|studio|lab|laboratory|factory|shelter|supermarket"
     r"|newspaper|magazine|farm|brewery|bookstore|bookshop|airport|airline|consultancy|pharmacy"
@@ -34,11 +26,12 @@ _WORKPLACE = re.compile(
 )
 _LOWER_NAME = re.compile(r"[a-z][\w.&-]+")
 _NO_WORKPLACE = frozenset(
-    """home night nights work least times once last present weekends weekend day days all school sea
-    height heights something it that this him her them peanuts money free me myself fun hire sunrise
-    dawn dusk noon midnight tech finance marketing sales hr living now it's us you everyone clients
-    customers tips pay charity change peace justice months years hours weeks a an the my our your his
-    their two three half full part christmas""".split()
+    """home night nights work least times once last present weekends weekend day days all school
+    sea height heights something it that this him her them peanuts money free me myself fun
+    hire sunrise dawn dusk noon midnight tech finance marketing sales hr living now it's us
+    you everyone clients customers tips pay charity change peace justice months years hours
+    weeks a an the my our your his their two three half full part christmas
+    """.split()
 )
 _FEW_WORDS = re.compile(
     r"(?:(?:fluent|native|basic|broken|conversational|some|a little|a bit of|a little bit of|good"
@@ -50,17 +43,19 @@ _LANGUAGE = re.compile(
 _MORE = re.compile(r", and |, | and | as well as | & |, plus | plus ")
 _JUDGED = frozenset(
     """bad terrible good great big huge decent natural born better lousy awful horrible slow fast
-    strong visual total real true hopeless aspiring wannabe would-be former retired failed future
-    armchair budding self-proclaimed so-called ex lifelong proud bit kind such hard not crappy
-    mediocre excellent fantastic wonderful keen avid best worst mere fake""".split()
+    strong visual total real true hopeless aspiring wannabe would-be former retired failed
+    future armchair budding self-proclaimed so-called ex lifelong proud bit kind such hard not
+    crappy mediocre excellent fantastic wonderful keen avid best worst mere fake
+    """.split()
 )
 _WORD = re.compile(r"[\w'+#/-]+")
 _ROLE = re.compile(r"(?:an?|the) ")
 _NO_START = frozenset(
-    """the a an my our your his their for with in on at to of from by about out up off down away into
-    well hard better best less more most when while if me him us them myself as over under without
-    every each once twice again regularly professionally together online outside inside often daily
-    weekly late early abroad alone always sometimes""".split()
+    """the a an my our your his their for with in on at to of from by about out up off down away
+    into well hard better best less more most when while if me him us them myself as over
+    under without every each once twice again regularly professionally together online outside
+    inside often daily weekly late early abroad alone always sometimes
+    """.split()
 )
 _KNOWN = re.compile(
     r"the (?:ocean|sea|beach|outdoors|mountains|snow|rain|summer|winter|autumn|countryside|desert"
@@ -79,23 +74,29 @@ _NO_TASTE = re.compile(
     r"\b(?:job|jobs|company I|saying|say|hear(?:ing)? from|talk(?:ing)? to you|see(?:ing)? you|view"
     r"|energy|work ethic|progress|attitude|suggestions?|ideas?|photos?|pics?|pictures?|vibes?"
     r"|colou?rs?|designs?|structure|taste|freedom|theme|spirit|passion|think|believe|know|remind"
-    r"|reminder|point out|add|to be honest|hearing|knowing|dedication|enthusiasm|support)\b"
+    r"|reminder|point out|add|to be honest|hearing|knowing|dedication|enthusiasm|support|options?"
+    r"|approach|solutions?|versions?|plan|answers?|results?|output|layout"
+    r"|format|wording|draft|code|changes?)\b"
 )
 _PERSON = re.compile(NAME)
 _SHORT_PLACES = frozenset(("UK", "US", "USA", "UAE", "NYC", "LA", "DC", "NZ", "SF", "U.S.", "U.K."))
 _DEFINITE = re.compile(r"the (?=\w)")
 _FAVOURED_STOP = re.compile(r"\s(?:by far|because|of all|these days|at the moment|to)\b")
 _DESCRIBES = frozenset(
-    """great good amazing awesome bad closed gone broken back better best nice hard tough fun easy
-    delicious yummy perfect beautiful lovely cool brilliant excellent fantastic wonderful sick ill
-    dead out off on up down over coming playing winning losing changing running falling open full
-    empty early late new old different difficult available unavailable close near far missing lost
-    cancelled canceled finished done obvious clear secret blooming approaching too""".split()
+    """great good amazing awesome bad closed gone broken back better best nice hard tough fun
+    easy delicious yummy perfect beautiful lovely cool brilliant excellent fantastic wonderful
+    sick ill dead out off on up down over coming playing winning losing changing running
+    falling open full empty early late new old different difficult available unavailable close
+    near far missing lost cancelled canceled finished done obvious clear secret blooming
+    approaching too
+    """.split()
 )
+_PASTIME = re.compile(r"\b(?:hobby|hobbies|activity|activities|sport|pastime|exercise|subject) ")
 _DWELLING = re.compile(
     r"\b(?:house|apartment|flat|home|live|living|lived|city|town|village|family|neighbou?rhood|job"
     r"|country|college|uni|university|moved (?:back|out|over|here|away)|husband|wife|parents|kids"
-    r"|rent|landlord|weather|abroad|years old|relocated|emigrated|immigrated)\b",
+    r"|rent|landlord|weather|abroad|years old|relocated|emigrated|immigrated|originally|grew up"
+    r"|come from|hail from|born)\b",
     re.IGNORECASE,
 )
 _NO_ALLERGY = frozenset("nonsense bullshit bs work mornings mondays drama stupidity people".split())
@@ -233,7 +234,9 @@ def group(s: Sentence, at: int) -> list[Part]:
     if found is None:
         return []
     value = s.said[found.start : found.end]
-    return [found] if _GROUP.search(value) or value[0].isupper() and proper(s, found.start) else []
+    return (
+        [found] if _GROUP.search(value) or (value[0].isupper() and proper(s, found.start)) else []
+    )
 
 
 def named(s: Sentence, at: int) -> list[Part]:
@@ -272,22 +275,26 @@ def preferred(s: Sentence, at: int) -> list[Part]:
     if found is None:
         return []
     first = s.said[found.start : found.end].split()[0].lower()
-    return [] if first in ("not", "to", "if", "when") else [found]
+    value = s.said[found.start : found.end]
+    vague = first in ("not", "to", "if", "when", "the") or _NO_TASTE.search(value)
+    return [] if vague and found.after == found.end else [found]
 
 
-def favoured(s: Sentence, at: int) -> Part | None:
+def favoured(s: Sentence, at: int) -> list[Part]:
     """Read what is somebody's favourite; what only describes it is none."""
     start = at
     if article := _DEFINITE.match(s.said, at):
         start = article.end()
     found = phrase(s, start, 5, _FAVOURED_STOP)
     if found is None:
-        return None
+        return []
     last = s.said[found.start : found.end].rsplit(" ", 1)[-1].lower()
+    if last.endswith("ing") and not _PASTIME.search(s.said, 0, at):
+        return []
     first = s.said[found.start : found.end].split()[0].lower()
     if last in _DESCRIBES or (first in _NO_START and first not in ("a", "an")):
-        return None
-    return found
+        return []
+    return [found]
 
 
 def hometown(s: Sentence, at: int) -> Part | None:

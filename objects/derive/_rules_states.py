@@ -5,18 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from remem.objects.derive._rules_dates import adjunct
 from remem.objects.derive._rules_objects import organisation
-from remem.objects.derive._rules_phrase import (
-    ADVERBS,
-    BE,
-    ME,
-    MINE,
-    Family,
-    Sentence,
-    adjunct,
-    phrase,
-    stands,
-)
+from remem.objects.derive._rules_phrase import phrase
+from remem.objects.derive._rules_sentence import ADVERBS, BE, ME, MINE, Family, Sentence, stands
 from remem.objects.derive._rules_text import is_left_standing, is_open
 from remem.objects.derive.claim import Claim
 
@@ -31,7 +23,10 @@ _NEW_JOB = re.compile(
     r"|got (?:a|the|my) (?:new |dream )?job|accepted (?:a|the) (?:job|position)|got hired) "
     r"(?:at|for|with|by) "
 )
-_END = r"(?=\s*(?:$|[.,;!)(\u2013\u2014-])| (?:and|but|so|since|now|too|last|this|again|in|on|for|with)\b)"
+_END = (
+    r"(?=\s*(?:$|[.,;!)(\u2013\u2014-])"
+    r"| (?:and|but|so|since|now|too|last|this|again|in|on|for|with)\b)"
+)
 _STATUS = re.compile(
     rf"{ME}(?: just| finally| recently)?(?: got|{BE}){ADVERBS} "
     rf"(?P<object>married|engaged|divorced|single|widowed|separated){_END}"
@@ -55,9 +50,11 @@ _GOAL = re.compile(
 )
 _STATE_KEYS = (
     "married engaged divorced single widowed separated vegetarian vegan pescatarian left-handed"
-    " right-handed colorblind colourblind color-blind colour-blind lactose lactose-intolerant gluten"
+    " right-handed colorblind colourblind color-blind colour-blind lactose lactose-intolerant"
+    " gluten"
     " gluten-intolerant diabetic asthmatic dyslexic epileptic deaf retired unemployed self-employed"
-    " trans transgender gay bisexual lesbian non-binary autistic short-sighted near-sighted teetotal"
+    " trans transgender gay bisexual lesbian non-binary autistic short-sighted near-sighted"
+    " teetotal"
     " bilingual trilingual allergy asthma adhd diabetes epilepsy arthritis migraines celiac coeliac"
     " hay tinnitus insomnia dyslexia blood"
 )

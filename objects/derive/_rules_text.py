@@ -18,7 +18,11 @@ QUOTED = "\x01"  # stands for each character of a quoted passage
 CODE = "\x02"  # stands for each character of code
 
 # Typographic signs become plain ones, and nothing of the text may look like a blanked-out place.
-_PLAIN = {ord(sign): plain for signs, plain in (("‘’", "'"), ("“”„«»", '"')) for sign in signs}
+_PLAIN = {
+    ord(sign): plain
+    for signs, plain in (("\u2018\u2019", "'"), ("\u201c\u201d\u201e\u00ab\u00bb", '"'))
+    for sign in signs
+}
 _PLAIN |= {ord("\u00a0"): " ", ord(QUOTED): " ", ord(CODE): " "}
 
 _MARKS = re.compile(f"[{QUOTED}{CODE}]")
@@ -75,32 +79,38 @@ _NOT_SAID = re.compile(
     re.IGNORECASE,
 )
 _SPEECH = re.compile(
-    r"\b(?:sa(?:id|ys?|ying)|told|tells|tell(?:ing)?(?! you)|asks?|asked|claim(?:s|ed)?|thinks?|thought"
+    r"\b(?:sa(?:id|ys?|ying)|told|tells|tell(?:ing)?(?! you)|asks?|asked|claim(?:s|ed)?|thinks?"
+    r"|thought"
     r"|believe[sd]?|repl(?:y|ies|ied)|answer(?:s|ed)|wr(?:ote|ites)|heard|hears|quot(?:e[sd]?|ing)"
     r"|insist(?:s|ed)|argue[sd]?|reports?|reported|mention(?:s|ed)|texted|assumes?|assumed"
-    r"|feels? like|felt like|seems?|looks? like|guess(?:ed)?(?! what)|doubts?|if|i'd|they'd|might|may"
+    r"|feels? like|felt like|seems?|looks? like|guess(?:ed)?(?! what)|doubts?|if|i'd|they'd|might"
+    r"|may"
     r"|maybe|perhaps|probably|possibly|dream(?:s|ed|t)? (?:that|of)|imagined|joke[sd]?|lie[sd]?"
     r"|lying|never|nobody|not true|false|wrong)\b",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
     r"\b(?:(?:he|she|they|people|[A-Z]\w+) (?:said|says|told|claims?|thinks?|wrote)"
-    r"|[Ii] (?:think|guess|suppose|believe|heard|hope|wish|assume|reckon)|or something|or not"
+    r"|(?:said|says) (?:nobody|no one|he|she|they|[A-Z]\w+)|[Ii] (?:think|guess|suppose|believe"
+    r"|heard|hope|wish|assume|reckon)|or something|or not"
     r"|if|unless|not true|someday|one day|tomorrow|soon|next (?:week|month|year|spring|summer"
     r"|autumn|fall|winter|semester|term)|maybe|probably|perhaps|not really|just kidding|right\?)\b",
 )
 _OPENER = re.compile(
-    r"(?:^|[,;!(]|[–—]|-|\.\.\.?|…"
+    r"(?:^|[,;!(]|[\u2013\u2014]|-|\.\.\.?|…"
     r"|(?:^|[ ,])(?:and|but|so|because|'?cause|cuz|since|as|also|plus|well|yeah|yes|yep|yup|yea|ok"
-    r"|okay|oh|ah|aw|wow|hey|hi|hello|nah|nope|no|sure|thanks|actually|honestly|personally|frankly"
+    r"|okay|oh|ah|aw|wow|hey|hi|hello|nah|nope|no|(?<!ake )sure|thanks|actually|honestly"
+    r"|personally|frankly"
     r"|basically|currently|now|nowadays|these days|right now|at the moment|lately|recently|today"
     r"|yesterday|this (?:week|month|year|morning)|last \w+|(?:\w+ ){1,2}(?:days?|weeks?"
-    r"|months?|years?) ago|on \w+day|btw|(?:since|as of|in|on) (?:[\w-]+ )?(?:19|20)\d\d(?:-\d\d){0,2}"
+    r"|months?|years?) ago|on \w+day|btw|(?:since|as of|in|on) (?:[\w-]+ )?(?:19"
+    r"|20)\d\d(?:-\d\d){0,2}"
     r"|by the way|fyi|anyway|though|although|even though|while|whereas|however|luckily"
     r"|thankfully|sadly|unfortunately|fortunately|of course|in fact|for me|as for me|as you know"
     r"|you know|like you|guess what|btw|absolutely|definitely|totally|same|me too|cool|nice|great"
     r"|ps|psa|(?:(?:that|this|it|which)'s|is|reminds me|reminded me|remember|reasons?(?: of)?) why"
-    r"|one of the reasons|(?:tell|telling|let) you(?: know)?(?: that)?|(?:please )?(?:note|remember|know)(?: that)?"
+    r"|one of the reasons|(?:tell|telling|let) you(?: know)?(?: that)?|(?:please )?(?:note"
+    r"|remember|know)(?: that)?"
     r"|(?:note|notes|fyi|ps|reminder|remember|update|correction|fact|fun fact|about me|me|edit|psa"
     r"|btw|news|quick note|for the record|heads up|big news|good news|i):))[ \"'(*_]*$",
     re.IGNORECASE,

@@ -11,7 +11,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from remem.objects.derive import _rules_objects as objects
-from remem.objects.derive._rules_phrase import (
+from remem.objects.derive._rules_dates import adjunct, lead_date
+from remem.objects.derive._rules_phrase import place
+from remem.objects.derive._rules_sentence import (
     ADVERBS,
     BE,
     CONFIDENCE,
@@ -23,10 +25,7 @@ from remem.objects.derive._rules_phrase import (
     Part,
     Sentence,
     Subject,
-    adjunct,
-    lead_date,
     other,
-    place,
 )
 from remem.objects.derive._rules_text import is_left_standing, is_open
 from remem.objects.derive._rules_words import LANGUAGES, OCCUPATIONS, PLAYED
@@ -34,7 +33,7 @@ from remem.objects.derive.claim import Claim
 
 Reader = Callable[[Sentence, int], list[Part]]
 
-_AT = re.compile(r" (?:at|for|with) (?!least\b|all\b)")
+_AT = re.compile(r" at (?!least\b|all\b)")
 _FORMS_AT = {
     "works_at": {"base": "work at", "third": "works at", "past": "worked at"},
     "studies_at": {"base": "study at", "third": "studies at", "past": "studied at"},
@@ -71,13 +70,16 @@ class Verb:
         by_name: bool = True,
         at: str = "",
     ) -> None:
-        """Compile the row; the forms are alternatives joined by bars, the first one is written."""
+        """Compile the row; the forms are alternatives joined by bars.
+
+        In a claim's text stands the first of them, after "is" the shortest.
+        """
         self.predicate = predicate
         self.read = read
         self.kind = kind
         self.by_name = by_name
         self.at = at
-        shown = being.split("|", 1)[0]
+        shown = min(being.split("|"), key=len)
         self.forms = {
             "base": base.split("|", 1)[0] or f"be {shown}",
             "third": third.split("|", 1)[0] or f"is {shown}",
@@ -108,8 +110,9 @@ def _claims(s: Sentence, verb: Verb, found: re.Match[str], who: Subject) -> Iter
     read = [(verb.predicate, verb.forms, part) for part in parts]
     where = _AT.match(s.said, parts[-1].after) if verb.at else None
     if where is not None:
+        at = "studies_at" if s.said.endswith("student", 0, parts[-1].end) else verb.at
         for part in objects.organisation(s, where.end()):
-            read.append((verb.at, _FORMS_AT[verb.at], part))
+            read.append((at, _FORMS_AT[at], part))
     said = _timed(s, found, read[-1][2].after)
     begin = found.start()
     if said is not None and said.form == "third" and not said.ends and said.valid_from is None:
@@ -124,7 +127,7 @@ def _claims(s: Sentence, verb: Verb, found: re.Match[str], who: Subject) -> Iter
             predicate,
             who.name,
             value,
-            f"{who.name} {said.prefix}{forms[said.form]} {value}",
+            _line(f"{who.name} {said.prefix}{forms[said.form]}", value),
             begin,
             said.after,
             kind=verb.kind,
@@ -134,6 +137,11 @@ def _claims(s: Sentence, verb: Verb, found: re.Match[str], who: Subject) -> Iter
             valid_to=said.valid_to,
             confidence=CONFIDENCE if who.first else CONFIDENCE_OTHER,
         )
+
+
+def _line(start: str, value: str) -> str:
+    vowel = start.endswith(" a") and value[:1].lower() in "aeio"
+    return f"{start}n {value}" if vowel else f"{start} {value}"
 
 
 class _Timed:
@@ -247,7 +255,15 @@ def _place(s: Sentence, at: int) -> list[Part]:
     return [found] if found else []
 
 
-_FANS = r"(?:an? )(?:(?:big|huge|massive|great|total|lifelong|avid|major) )?fan of|into|passionate about|obsessed with|keen on|fond of|hooked on|crazy about"
+def _town(s: Sentence, at: int) -> list[Part]:
+    found = objects.hometown(s, at)
+    return [found] if found else []
+
+
+_FANS = (
+    r"(?:an? )(?:(?:big|huge|massive|great|total|lifelong|avid|major) )?fan of|into"
+    r"|passionate about|obsessed with|keen on|fond of|hooked on|crazy about"
+)
 
 _LIKE_KEYS = (
     "like likes liked love loves loved enjoy enjoys enjoyed adore adores adored fan into passionate"
@@ -312,7 +328,7 @@ VERBS = (
     Verb(
         "member_of",
         objects.group,
-        being="a member of|an active member of|a proud member of|part of|a part of|a founding member of",
+        being="a member of|an active member of|a proud member of|part of|a part of",
         keys=frozenset(("member", "part")),
     ),
     Verb("trains_for", objects.course, being="training for"),
@@ -326,7 +342,7 @@ VERBS = (
     ),
     Verb(
         "is_from",
-        objects.origin,
+        _town,
         base="come from|hail from",
         third="comes from|hails from",
         being="from|originally from",

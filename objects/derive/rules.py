@@ -1,4 +1,4 @@
-"""The rules: narrow statements of people about themselves and their set-up, precise before complete.
+"""The rules: narrow statements of people about themselves and their set-up, precise first.
 
 Read are only texts that the owner wrote, and of them only plain statements: nothing that asks,
 supposes, plans, jokes, reports or quotes.  What is not in one of the closed forms derives nothing;
@@ -20,7 +20,7 @@ from remem.objects.derive import _rules_events as events
 from remem.objects.derive import _rules_facts as facts
 from remem.objects.derive import _rules_states as states
 from remem.objects.derive import _rules_verbs as verbs
-from remem.objects.derive._rules_phrase import NOBODY, SINGLE_VALUED, Family, Sentence
+from remem.objects.derive._rules_sentence import NOBODY, SINGLE_VALUED, Family, Sentence
 from remem.objects.derive._rules_text import (
     MAX_TEXT,
     is_stated,

@@ -28,9 +28,13 @@ class Result:
     def __init__(self, done: subprocess.CompletedProcess[bytes], places: Mapping[str, str]) -> None:
         self.code = done.returncode
         self.raw = done.stdout
-        self.out = done.stdout.decode()
         self.err = done.stderr.decode()
         self._places = places
+
+    @property
+    def out(self) -> str:
+        """Stdout as text."""
+        return self.raw.decode()
 
     @property
     def json(self) -> Any:
@@ -68,6 +72,7 @@ class Runner:
 
     Attributes:
         store: folder of the store (REMEM_STORE points at it).
+        prefix: words before the command, for a program that runs it.
         cwd: folder in which commands run, outside any repository.
         env: environment of the commands; change it at will.
     """
@@ -76,6 +81,7 @@ class Runner:
         self.home = home
         self.store = home / "store"
         self.cwd = home / "work"
+        self.prefix: list[str] = []
         self.cwd.mkdir(parents=True)
         self.env = {
             "HOME": str(home),
@@ -104,7 +110,7 @@ class Runner:
         """Run one command to its end; with code, it must end with that status."""
         given = self.environment(env)
         done = subprocess.run(
-            [*REMEM, *map(str, words)],
+            [*self.prefix, *REMEM, *map(str, words)],
             input=stdin.encode() if isinstance(stdin, str) else (stdin or b""),
             capture_output=True,
             env=given,

@@ -27,6 +27,11 @@ _remem_ask() {
     compadd -l -d shown -a values
 }
 
+# For free words: the message that zsh would show keeps it from completing options.
+_remem_nothing() {
+    return 1
+}
+
 _remem_commands() {
     local -a commands
     commands=(
