@@ -55,7 +55,7 @@ class Context:
 
     def note(self, text: str) -> None:
         """Say something on stderr, unless quiet."""
-        if not self.settings.flag("quiet"):
+        if not self.settings.flag("quiet") and sys.stderr is not None:
             from remem.cli.plain import visible
 
             sys.stderr.write(f"remem: {visible(text)}\n")
@@ -68,7 +68,7 @@ class Context:
     @property
     def progress(self) -> bool:
         """Progress may be shown: stderr is a terminal and quiet is not set."""
-        return sys.stderr.isatty() and not self.settings.flag("quiet")
+        return sys.stderr is not None and sys.stderr.isatty() and not self.settings.flag("quiet")
 
     # -- the store ----------------------------------------------------------------------------
 
@@ -76,29 +76,30 @@ class Context:
     def root(self) -> str:
         """Folder of the store: option, environment, nearest .remem, settings, data folder."""
         if self._root is None:
-            self._root = self._find_root()
-            self.settings.use_store(self._root)
+            self._root, found = self._find_root()
+            self.settings.use_store(self._root, found=found)
         return self._root
 
-    def _find_root(self) -> str:
+    def _find_root(self) -> tuple[str, bool]:
+        """The folder, and whether it was found above the present one rather than named."""
         value, origin = self.settings.origin("store")
         if value and (origin == "option" or origin.startswith("$")):
-            return os.path.abspath(os.path.expanduser(str(value)))
+            return os.path.abspath(os.path.expanduser(str(value))), False
         here = self.folder
         while True:
             candidate = os.path.join(here, ".remem")
             if os.path.exists(os.path.join(candidate, "FORMAT")):
-                return candidate
+                return candidate, True
             parent = os.path.dirname(here)
             if parent == here:
                 break
             here = parent
         if value:
-            return os.path.abspath(os.path.expanduser(str(value)))
+            return os.path.abspath(os.path.expanduser(str(value))), False
         base = self.environ.get("XDG_DATA_HOME", "")
         if not os.path.isabs(base):
             base = os.path.join(home(self.environ), ".local", "share")
-        return os.path.join(base, "remem")
+        return os.path.join(base, "remem"), False
 
     @property
     def folder(self) -> str:

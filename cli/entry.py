@@ -15,8 +15,15 @@ def main(argv: list[str] | None = None) -> int:
     if "--version" in words[: words.index("--") if "--" in words else None]:
         from remem import __version__
 
-        sys.stdout.write(f"remem {__version__}\n")
-        return 0
+        try:
+            if sys.stdout is not None:
+                sys.stdout.write(f"remem {__version__}\n")
+                sys.stdout.flush()
+            return 0
+        except OSError:
+            from remem.cli.run import guarded, print_version
+
+            return guarded(print_version, words)
     from remem.cli.run import guarded, run_parsed
 
     return guarded(run_parsed, words)

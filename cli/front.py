@@ -100,7 +100,8 @@ def _option(words: list[str], at: int, flags: dict[str, Opt], out: Values) -> in
         value = words[at]
         at += 1
     if opt.kind == INT:
-        if not value.lstrip("-").isascii() or not value.lstrip("-").isdigit():
+        digits = value[1:] if value.startswith("-") else value
+        if not digits.isascii() or not digits.isdigit():
             return None
         out[opt.name] = int(value)
     elif opt.kind == LIST:

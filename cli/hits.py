@@ -57,6 +57,8 @@ def hit_value(hit: Hit) -> dict[str, object]:
             for c in hit.cites
         ],
     }
+    if hit.conflict:
+        value["conflict"] = [other.hex() for other in hit.conflict]
     if hit.why is not None:
         value["why"] = {name: round(part, 6) for name, part in hit.why.items()}
     return value
@@ -67,7 +69,8 @@ def answer_value(question: Question, answer: Answer) -> dict[str, object]:
     lens = question.lens
     return {
         "query": question.text,
-        "view": lens.view,
+        "view": answer.view,
+        "view_reason": answer.view_reason,
         "as_of": time_or_none(lens.as_of),
         "known_at": time_or_none(lens.known_at),
         "mode": answer.mode,
@@ -76,10 +79,10 @@ def answer_value(question: Question, answer: Answer) -> dict[str, object]:
     }
 
 
-def hit_lines(hit: Hit, question: Question, *, full: bool) -> list[str]:
+def hit_lines(hit: Hit, question: Question, *, full: bool, scored: bool = True) -> list[str]:
     """A hit for people: a line of facts, then its text."""
     obj, state = hit.obj, hit.state
-    facts = [hit.id.hex()[:10], f"{hit.score:.3f}"]
+    facts = [hit.id.hex()[:10], *([f"{hit.score:.3f}"] if scored else [])]
     if isinstance(obj, Observation):
         facts += [name for name in (obj.speaker or obj.role,) if name]
         if obj.asserted is not None:
@@ -92,7 +95,10 @@ def hit_lines(hit: Hit, question: Question, *, full: bool) -> list[str]:
             facts.append("from " + instant.display(state.valid_from, obj.offset))
         facts.append("cites " + ", ".join(c.id.hex()[:10] for c in hit.cites))
     if hit.truth != "current":
-        facts.append(f"[{hit.truth}]")
+        by = f" by {state.replaced_by.hex()[:10]}" if state.replaced_by is not None else ""
+        facts.append(f"[{hit.truth}{', replaced' + by if by else ''}]")
+    if hit.conflict:
+        facts.append("[conflict with " + ", ".join(c.hex()[:10] for c in hit.conflict) + "]")
     if refs.STATUSES[state.status] not in ("verified", "provisional"):
         facts.append(f"[{refs.STATUSES[state.status]}]")
     text = obj.text if full else excerpt(obj.text, [], QUOTE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from remem.objects.chains import LINK
 from remem.objects.errors import NotFound
 from remem.objects.reader import Found
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from remem.objects.refs import Entry
 
 LAST = "@{last}"
+PRINCIPAL = "deriver"  # who makes derived memories
 
 
 @contextmanager
@@ -51,6 +53,8 @@ def resolve(context: Context, reader: Reader, text: str) -> Found:
         for entry in reader.log(part, reverse=True):
             if last is not None and entry.time < last[1].time:
                 break
+            if entry.principal == PRINCIPAL or entry.reason == LINK:
+                continue  # what follows from what was written
             if reader.lane(part, entry.lane) == own:
                 last = part, entry
                 break
@@ -61,3 +65,16 @@ def resolve(context: Context, reader: Reader, text: str) -> Found:
             hint="'remem log' shows what was written",
         )
     return Found(last[0], last[1].ref, state, None)
+
+
+def living(context: Context, reader: Reader, text: str) -> Found:
+    """What an ID argument names, for commands that show its content.
+
+    Raises:
+        Forgotten: it was forgotten; the message says when and with which reason.
+        UsageError, NotFound, AmbiguousId: as `resolve` does.
+    """
+    found = resolve(context, reader, text)
+    if reader.erased(found.part, found.ref) is not None:
+        raise reader.forgotten(found.part, found.ref)
+    return found

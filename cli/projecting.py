@@ -1,4 +1,4 @@
-"""Bringing the indexes up after an import, with progress and without haste."""
+"""Deriving and bringing the indexes up after an import, with progress and without haste."""
 
 from __future__ import annotations
 
@@ -16,11 +16,22 @@ EMBED_S = 20.0  # seconds that an import spends on vectors; upkeep makes the res
 
 def bring_up(context: Context, store: Store, *, budget_s: float | None = EMBED_S) -> None:
     """Project what is new; what goes wrong here is a note, the evidence is safe already."""
+    from remem.cli import deriving
     from remem.index import project
     from remem.index.engine import dense_side
 
     meter = reading.Meter(context)
     try:
+        derived = deriving.derive(
+            context,
+            store,
+            context.grant(all_collections=True),
+            deriving.derivers(context),
+            budget_s=deriving.IMPORT_S,
+            progress=meter,
+        )
+        if derived is not None and derived.left:
+            context.note(f"{derived.left:,} entries wait; 'remem derive' takes them up")
         project.project(store, progress=meter)
         dense = dense_side(
             context.settings.text("embedder"),

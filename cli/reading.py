@@ -13,6 +13,7 @@ from remem.objects.views import Lens
 if TYPE_CHECKING:
     from remem.cli.context import Context
     from remem.index.engine import Engine
+    from remem.index.hits import Answer
     from remem.objects.store import Store
 
 SLOW_ENTRIES = 5000  # from here on projecting is announced
@@ -29,11 +30,12 @@ def cache_dir(context: Context) -> str:
 def lens_of(
     context: Context,
     *,
-    view: str = "now",
+    view: str | None = None,
     as_of: str | None = None,
     known_at: str | None = None,
 ) -> Lens:
     """The lens that the options ask for."""
+    view = view or "now"
     if as_of is None and known_at is None:
         return Lens(instant.now(), view)
     from remem.cli import times
@@ -67,6 +69,9 @@ def open_engine(
         api_key=context.settings.text("embedder_key"),
         warm=warm,
     )
+    from remem.cli import deriving
+
+    deriving.before_reading(context, store, context.grant(all_collections=all_collections))
     meter = Meter(context)
     engine.refresh(meter)
     meter.clear()
@@ -75,6 +80,15 @@ def open_engine(
     if engine.lagging:
         context.detail("another process is projecting; what is new is scanned")
     return engine, mode
+
+
+def say_view(context: Context, answer: Answer) -> None:
+    """Say when a question about the past has chosen its view itself."""
+    if answer.view_reason is not None:
+        context.note(
+            f"a question about the past ('{answer.view_reason}'): history is shown too; "
+            "'--view now' keeps to the present"
+        )
 
 
 def known_scope(context: Context, store: Store, *, all_collections: bool) -> bool:

@@ -21,9 +21,10 @@ def report(error: Exception) -> int:
         message, hint, code = "the input is nested too deeply", "", 2
     elif isinstance(error, OSError):
         what = error.strerror or type(error).__name__
-        name = f" '{error.filename}'" if error.filename else ""
-        message, code = f"cannot use{name}: {what}".lower() if not name else "", UNEXPECTED
-        message = f"cannot open{name}: {what[:1].lower()}{what[1:]}" if name else message
+        what = what[:1].lower() + what[1:]
+        message, code = what, UNEXPECTED
+        if error.filename:
+            message = f"cannot open '{error.filename}': {what}"
         hint = "free some space and run it again" if error.errno in (28, 122) else ""
     else:
         message, code = f"unexpected {type(error).__name__}: {error}", UNEXPECTED

@@ -53,8 +53,19 @@ def execute(command: Command, values: Values, given: Values) -> int:
         context.close()
 
 
+def print_version(words: list[str]) -> int:
+    """Print the version where errors are reported (the front door prints it without)."""
+    from remem import __version__
+
+    del words
+    sys.stdout.write(f"remem {__version__}\n")
+    sys.stdout.flush()
+    return 0
+
+
 def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
     """Run, and turn every error into a message, a hint and an exit status."""
+    _open_streams()
     debug = bool(os.environ.get("REMEM_DEBUG"))
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # halves numpy's start
     try:
@@ -70,9 +81,23 @@ def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
         from remem.cli.report import report
 
         code = report(error)
+        try:
+            sys.stdout.flush()
+        except (OSError, ValueError):
+            _hush()
         if debug:
             raise
         return code
+
+
+def _open_streams() -> None:
+    """Give a process that was started with a closed stream an empty one in its place."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")
 
 
 def _hush() -> None:
@@ -83,4 +108,4 @@ def _hush() -> None:
         return
 
 
-__all__ = ["Parsed", "execute", "guarded", "run_parsed"]
+__all__ = ["Parsed", "execute", "guarded", "print_version", "run_parsed"]

@@ -61,11 +61,15 @@ SETTINGS = (
     ),
     Setting("recall.limit", 10, "hits of a recall"),
     Setting("context.budget", 4000, "characters of a context"),
+    Setting("derive.deriver", "ledger,rules", "derivers that run, in order; none: no deriver"),
+    Setting("facts.single", "", "predicates with one value at a time, or COLLECTION:PREDICATE"),
+    Setting("facts.multi", "", "predicates with many values at a time, or COLLECTION:PREDICATE"),
     Setting("disk.map_mib", 0, "first size of the memory map, MiB; 0: chosen"),
     Setting("disk.max_map_gib", 4096, "the memory map never grows beyond this, GiB"),
     Setting("disk.allow_network_fs", False, "use a store on a network file system all the same"),
 )
 BY_KEY = {s.key: s for s in SETTINGS}
+SECRETS = frozenset(("embedder_key",))  # never printed
 
 
 class Settings:
@@ -87,13 +91,28 @@ class Settings:
             base = os.path.join(home(self._environ), ".config")
         return os.path.join(base, "remem", "config.toml")
 
-    def use_store(self, root: str) -> None:
-        """Read the store's own settings file, which stands above the user's."""
+    def use_store(self, root: str, *, found: bool = False) -> None:
+        """Read the store's own settings file, which stands above the user's.
+
+        Args:
+            root: folder of the store.
+            found: it was found in a folder above, not named by the user; a cloned repository can
+                bring such a store, so it may not send anything anywhere or loosen a guard.
+
+        Raises:
+            BadConfig: the file does not parse, or sets what it may not.
+        """
         path = os.path.join(root, "config.toml")
         if self._store_file != path:
             self._store_file = path
             self._files = [f for f in self._files if f[0] == self.user_file]
             values = read_file(path)
+            barred = sorted(key for key in values if found and is_guarded(key))
+            if barred:
+                raise BadConfig(
+                    f"'{path}' may not set '{barred[0]}': the store was found, not named",
+                    hint="set it in your own settings (--user), or name the store with --store",
+                )
             if values:
                 self._files.insert(0, (path, values))
 
@@ -137,6 +156,11 @@ class Settings:
         return setting.default, "default"
 
 
+def is_guarded(key: str) -> bool:
+    """Whether a setting decides where data goes or which guard holds."""
+    return key in ("store", "as", "embedder", "embedder_key") or key.startswith("disk.")
+
+
 def home(environ: Mapping[str, str]) -> str:
     """The user's home folder, from the environment or the user database."""
     return environ.get("HOME") or os.path.expanduser("~")
@@ -169,7 +193,8 @@ def convert(setting: Setting, value: object, where: str) -> Value:
     wanted = {"bool": "true or false", "int": "a whole number, 0 or more"}.get(
         kind.__name__, "one of " + ", ".join(setting.choices) if setting.choices else "text"
     )
-    raise BadConfig(f"{where}: '{setting.key}' must be {wanted}, not '{value}'")
+    shown = "what it is" if setting.key in SECRETS else f"'{value}'"
+    raise BadConfig(f"{where}: '{setting.key}' must be {wanted}, not {shown}")
 
 
 def read_file(path: str) -> dict[str, Value]:

@@ -96,7 +96,7 @@ DRY_RUN = Opt("--dry-run", "say what would be done, change nothing")
 AS_OF = Opt("--as-of", "what was true at T", TEXT, "T")
 KNOWN_AT = Opt("--known-at", "what the store believed at T", TEXT, "T")
 VIEW = Opt(
-    "--view", "now, history or changes (now)", CHOICE, "VIEW", "now", ("now", "history", "changes")
+    "--view", "now, history or changes (now)", CHOICE, "VIEW", None, ("now", "history", "changes")
 )
 MODE = Opt(
     "--mode",
@@ -116,6 +116,9 @@ ORIGIN = Opt(
     None,
     ("owner", "agent", "tool", "untrusted"),
 )
+
+IF_HEAD = Opt("--if-head", "only while its head is this one", TEXT, "ID")
+REASON = Opt("--reason", "why, in one word", TEXT, "CODE")
 
 IMPORT_FORMATS = (
     "jsonl",
@@ -156,7 +159,140 @@ COMMANDS = (
             Opt("--jsonl", "JSON lines from standard input, as 'import jsonl' takes them"),
             Opt("--file", "the whole of this file", TEXT, "PATH"),
         ),
+        exits=(0, 1, 2, 3, 5),
+    ),
+    Command(
+        "fact",
+        "fact:run",
+        "state that something holds; what held before is replaced",
+        args=(
+            Arg("subject", "SUBJECT", "1", "who or what"),
+            Arg("predicate", "PREDICATE", "1", "what of it, such as lives_in"),
+            Arg("object", "OBJECT", "1", "the value"),
+        ),
+        opts=(
+            Opt("--from", "when it began to hold (now)", TEXT, "T", name="start"),
+            Opt("--to", "when it ceased to hold", TEXT, "T", name="end"),
+            Opt("--text", "the sentence (default: the three parts)", TEXT, "TEXT"),
+            Opt("--kind", "fact, preference, relation, ... (fact)", TEXT, "KIND"),
+            Opt("--source-obs", "rests on this observation", TEXT, "ID"),
+            Opt("--single", "one value at a time"),
+            Opt("--multi", "many values at a time"),
+            REASON,
+        ),
+        exits=(0, 1, 2, 3, 5),
+    ),
+    Command(
+        "revise",
+        "correcting:revise",
+        "give something another text; the old one stays in its history",
+        args=(
+            Arg("id", "ID", "1", "id of the ref"),
+            Arg("text", "TEXT", "+", "the new text, or - for standard input"),
+        ),
+        opts=(
+            Opt("--at", "when the new text began to hold (now)", TEXT, "T"),
+            IF_HEAD,
+            REASON,
+        ),
+        exits=(0, 1, 2, 3, 5),
+    ),
+    Command(
+        "rollback",
+        "correcting:rollback",
+        "make an earlier revision the head again",
+        args=(Arg("id", "ID", "1", "id of the ref"),),
+        opts=(
+            Opt("--to", "this revision: an id, or a number of 'remem show'", TEXT, "REV"),
+            IF_HEAD,
+            REASON,
+        ),
+        exits=(0, 1, 2, 3, 5),
+    ),
+    Command(
+        "close",
+        "correcting:close",
+        "end the validity of something at a date",
+        args=(Arg("id", "ID", "1", "id of the ref"),),
+        opts=(Opt("--at", "when it ceased to hold (now)", TEXT, "T"), IF_HEAD, REASON),
+        exits=(0, 1, 2, 3, 5),
+    ),
+    Command(
+        "reopen",
+        "correcting:reopen",
+        "take back a close",
+        args=(Arg("id", "ID", "1", "id of the ref"),),
+        opts=(IF_HEAD, REASON),
+        exits=(0, 1, 2, 3, 5),
+    ),
+    Command(
+        "undo",
+        "correcting:undo",
+        "reverse the last operation, or the one of an entry, by new entries",
+        args=(Arg("seq", "SEQ", "?", "number of an entry of the log"),),
+        opts=(DRY_RUN,),
+        exits=(0, 1, 2, 3, 5),
+    ),
+    Command(
+        "diff",
+        "diff:run",
+        "print what changed between two revisions or two instants",
+        args=(
+            Arg("a", "A", "?", "a ref or a revision"),
+            Arg("b", "B", "?", "another (default: the head of A, or what came before it)"),
+        ),
+        opts=(
+            Opt("--known-at", "two instants of what the store believed", TEXT, "K1..K2"),
+            ALL_COLLECTIONS,
+        ),
+        exits=(0, 1, 2, 5),
+    ),
+    Command(
+        "about",
+        "about:run",
+        "print all facts on somebody or something, current ones first",
+        args=(Arg("name", "NAME", "+", "a subject or object, or another name of it"),),
+        opts=(VIEW, AS_OF, KNOWN_AT, ALL_COLLECTIONS),
+        exits=(0, 1, 2, 5),
+    ),
+    Command(
+        "alias",
+        "alias:run",
+        "list, add and remove other names of things",
+        args=(
+            Arg("action", "ACTION", "1", "list, add or rm"),
+            Arg("name", "NAME", "?", "the other name"),
+            Arg("canonical", "CANONICAL", "?", "add: the name that it stands for"),
+        ),
+        exits=(0, 1, 2, 3, 5),
+    ),
+    Command(
+        "derive",
+        "derive_:run",
+        "derive memories from evidence that waits",
+        opts=(
+            Opt("--rebuild", "look at all evidence again"),
+            Opt("--deriver", "only this one (may be repeated)", LIST, "NAME"),
+        ),
         exits=(0, 2, 3, 5),
+    ),
+    Command(
+        "jobs",
+        "jobs:run",
+        "list what waits to be derived, failed or was given up",
+        args=(
+            Arg("action", "ACTION", "?", "list (the default) or retry"),
+            Arg("id", "ID", "?", "retry: the observation"),
+        ),
+        exits=(0, 1, 2, 3, 5),
+    ),
+    Command(
+        "eval",
+        "eval_:run",
+        "check questions against the answers that they must get",
+        args=(Arg("file", "FILE", "1", "cases in TOML"),),
+        opts=(MODE,),
+        exits=(0, 1, 2, 5),
     ),
     Command(
         "import",
@@ -214,6 +350,7 @@ COMMANDS = (
                 ("text", "markdown", "json"),
             ),
             MODE,
+            VIEW,
             AS_OF,
             KNOWN_AT,
             ALL_COLLECTIONS,
@@ -228,6 +365,8 @@ COMMANDS = (
         opts=(
             Opt("--rev", "its Nth revision, from 1", INT, "N"),
             Opt("--raw", "the bytes as they came in, nothing else"),
+            AS_OF,
+            KNOWN_AT,
             ALL_COLLECTIONS,
         ),
         exits=(0, 1, 2, 5),
@@ -241,6 +380,8 @@ COMMANDS = (
             Opt("--limit -n", "at most N (20; with an ID: all)", INT, "N"),
             SINCE,
             Opt("--op", "only this operation", TEXT, "OP"),
+            AS_OF,
+            KNOWN_AT,
             ALL_COLLECTIONS,
         ),
         exits=(0, 1, 2, 5),
@@ -252,6 +393,94 @@ COMMANDS = (
         args=(Arg("id", "ID", "1", "id of an observation or a memory"),),
         opts=(ALL_COLLECTIONS,),
         exits=(0, 1, 2, 5),
+    ),
+    Command(
+        "forget",
+        "forget:run",
+        "forget: gone from every view at once, its bytes at the next purge",
+        args=(Arg("ids", "ID", "*", "ids or unique prefixes"),),
+        opts=(
+            Opt("--query", "all that holds every word of Q", TEXT, "Q"),
+            Opt("--scope-all", "all of this scope"),
+            Opt("--yes", "do not ask"),
+            Opt("--reason", "reason code, kept in the tombstone", TEXT, "CODE"),
+            Opt("--allow-return", "the same value may be stored again"),
+            Opt("--now", "purge at once"),
+            DRY_RUN,
+            ALL_COLLECTIONS,
+        ),
+        exits=(0, 1, 2, 3, 4, 5),
+    ),
+    Command(
+        "purge",
+        "purge:run",
+        "remove the bytes of what was forgotten; prove that they are gone",
+        args=(Arg("ids", "ID", "*", "only these, and what was derived from them"),),
+        opts=(DRY_RUN, Opt("--yes", "do not ask"), ALL_COLLECTIONS),
+        exits=(0, 1, 2, 3, 4, 5),
+    ),
+    Command(
+        "tombstones",
+        "tombstones:run",
+        "print what was forgotten; lift: let its value come back",
+        args=(
+            Arg("action", "ACTION", "?", "list (default), lift or restore"),
+            Arg("ids", "ID", "*", "ids of tombstones"),
+        ),
+        opts=(ALL_COLLECTIONS,),
+        exits=(0, 1, 2, 3, 5),
+    ),
+    Command(
+        "hold",
+        "hold:run",
+        "keep things from being forgotten and purged",
+        args=(
+            Arg("action", "ACTION", "1", "add, list or release"),
+            Arg("ids", "ID", "*", "ids or unique prefixes"),
+        ),
+        opts=(
+            Opt("--query", "all that holds every word of Q", TEXT, "Q"),
+            Opt("--reason", "reason code", TEXT, "CODE"),
+            ALL_COLLECTIONS,
+        ),
+        exits=(0, 1, 2, 3, 5),
+    ),
+    Command(
+        "retain",
+        "retain:run",
+        "rules by which what is old expires or is forgotten",
+        args=(
+            Arg("action", "ACTION", "1", "set, list, run or unset"),
+            Arg("number", "NUMBER", "?", "unset: number of the rule"),
+        ),
+        opts=(
+            Opt("--type", "observation or memory", CHOICE, "TYPE", None, ("observation", "memory")),
+            Opt("--kind", "of this kind", TEXT, "KIND"),
+            Opt("--tier", "of this tier", TEXT, "TIER"),
+            ROLE,
+            Opt(
+                "--origin",
+                "whose word it is",
+                CHOICE,
+                "ORIGIN",
+                None,
+                ("owner", "agent", "tool", "untrusted"),
+            ),
+            Opt("--status", "of this status", TEXT, "STATUS"),
+            Opt("--older-than", "at least so old: 90d, 12h, 2w, 1y", TEXT, "AGE"),
+            Opt(
+                "--action",
+                "expire or forget",
+                CHOICE,
+                "ACTION",
+                None,
+                ("expire", "forget"),
+                name="then",
+            ),
+            DRY_RUN,
+            ALL_COLLECTIONS,
+        ),
+        exits=(0, 1, 2, 3, 5),
     ),
     Command("status", "status:run", "print counts, queues, lags and sizes", (), (ALL_COLLECTIONS,)),
     Command(

@@ -13,9 +13,10 @@ import re
 
 from remem.objects.scope import DEFAULT_COLLECTION, MAX_NAME_B
 
+_SCP = re.compile(r"(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.*)")
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/]*@)?([^/]*)(/.*)?", re.IGNORECASE)
+_PORTS = ("22", "80", "443", "9418")
 _SECTION = re.compile(r'^\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
-_SCP = re.compile(r"^(?:[^/@]+@)?([^/:]+):(?!//)(.+)$")
-_URL = re.compile(r"^[a-z][a-z0-9+.-]*://(?:[^/@]*@)?([^/]*)(/.*)?$", re.IGNORECASE)
 
 
 def collection_of(folder: str) -> tuple[str, str]:
@@ -80,23 +81,27 @@ def _main_root(top: str, common: str) -> str:
     return top if "/modules/" in common.replace(os.sep, "/") else common
 
 
-def normalise_url(url: str) -> str:
-    """One name for the many ways to write a remote: host and path, no user, no ".git"."""
-    found = _URL.match(url)
-    if found:
-        host, path = found.group(1), found.group(2) or ""
-        if url.lower().startswith("file:"):
-            return os.path.normpath(path)
-        host = host.rsplit(":", 1)[0] if re.search(r":\d+$", host) else host
+def normalise_url(url: str, base: str = "") -> str:
+    """Bring the URLs that mean one repository to one form, without user name and password.
+
+    Args:
+        url: as configured: "https://…", "git@host:path", "ssh://…", "file://…" or a path.
+        base: folder that a relative path is relative to.
+
+    Returns:
+        For example "github.com/pallets/click", or an absolute path.
+    """
+    full = _URL.fullmatch(url)
+    if full is not None and not url.lower().startswith("file:"):
+        host, path = full[1], full[2] or ""
+    elif full is None and (scp := _SCP.fullmatch(url)) is not None:
+        host, path = scp[1], "/" + scp[2]
     else:
-        scp = _SCP.match(url)
-        if scp is None:
-            return os.path.normpath(url)
-        host, path = scp.group(1), scp.group(2)
-    path = path.strip("/")
-    if path.endswith(".git"):
-        path = path[:-4]
-    return f"{host.lower()}/{path}".rstrip("/")
+        local = full[2] or "/" if full is not None else url
+        return os.path.normpath(os.path.join(os.path.abspath(base or "."), local))
+    name, _, port = host.partition(":")
+    host = name.lower() if port in ("", *_PORTS) else f"{name.lower()}:{port}"
+    return f"{host}/{path.strip('/').removesuffix('.git')}".rstrip("/")
 
 
 def _first_line(path: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.objects.admit import DEFAULT_LIMIT_B, admit
-from remem.objects.errors import RememError
+from remem.objects.errors import Refused, UsageError
 from remem.objects.model import Incoming, Rejected, Skipped
 
 if TYPE_CHECKING:
@@ -108,18 +108,22 @@ def preview(
     limit_b: int = DEFAULT_LIMIT_B,
     marks: dict[str, str] | None = None,
 ) -> Sum:
-    """What ingest would do, exactly: the same path in a transaction that is undone."""
-    total = Sum()
-    for batch in _batches(iter(records)):
+    """What ingest would do, exactly: the same path in one transaction that is undone.
 
-        def trial(tx: Tx, batch: list[Record] = batch) -> None:
-            raise _Undo(_take(tx, batch, limit_b, marks))
+    No other process can write meanwhile; the records are read once.
+    """
 
-        try:
-            store.write(actor, trial)
-        except _Undo as undo:
-            total.add(undo.sum)
-    return total
+    def trial(tx: Tx) -> None:
+        total = Sum()
+        for batch in _batches(iter(records)):
+            total.add(_take(tx, batch, limit_b, marks))
+        raise _Undo(total)
+
+    try:
+        store.write(actor, trial)
+    except _Undo as undo:
+        return undo.sum
+    raise AssertionError("a trial always ends with its sum")
 
 
 class _Undo(Exception):
@@ -138,7 +142,7 @@ def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
         for record in islice(records, BATCH):
             batch.append(record)
             if type(record) is Incoming:
-                size_b += len(record.text)
+                size_b += len(record.text) + (len(record.raw) if record.raw else 0)
                 if size_b > BATCH_B:
                     break
         if not batch:
@@ -155,7 +159,10 @@ def _take(tx: Tx, batch: list[Record], limit_b: int, marks: dict[str, str] | Non
                 record = msgspec.structs.replace(record, **marks)
             try:
                 status = admit(tx, record, limit_b=limit_b).status
-            except RememError as error:
+            except (UsageError, Refused) as error:  # anything else ends the transaction
+                refusal = error.refusal if isinstance(error, Refused) else None
+                if refusal is not None:
+                    tx.refuse(*refusal)
                 found.reject(record.where, str(error))
                 continue
             if status == "new":

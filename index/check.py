@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from remem.index import lexcheck, lexical, project
 from remem.index.errors import IndexDamaged
 from remem.objects.errors import RememError
+from remem.objects.forget_plan import ERASED
 from remem.objects.scope import maintenance_grant
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ def _part(
     for ref, state in reader.states(part):
         if state.first > at:
             continue
+        if state.status == ERASED and state.last <= at:
+            for _ in lexical.docs_of_ref(txn, part.number, ref):
+                _note(found, f"'{ref.hex()[:10]}' was forgotten, yet it has a document")
         for object_id, (seq, _) in project.documents_of(reader, part, ref):
             if seq > at:
                 continue
@@ -150,6 +154,7 @@ def _homeless(reader: Reader, part: Part, seq: int) -> str:
         entry = reader.entry(part, seq)
     except RememError:
         return f"vector {seq} belongs to no entry of the log"
-    if entry.new is None or reader.object_bytes(part, entry.new) is None:
+    # What was forgotten and waits for a purge has its object; its vector goes with the next upkeep.
+    if entry.new is None or reader.txn.get("objects", part.prefix + entry.new) is None:
         return f"vector {seq} belongs to an object that is gone"
     return ""

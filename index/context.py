@@ -90,6 +90,8 @@ def entry_of(hit: Hit) -> Entry:
         since = hit.state.valid_from
         dated = "" if since is None else f" (from {instant.display(since, hit.obj.offset)})"
         mark = "" if hit.truth == "current" else f" [{hit.truth}]"
+        if hit.conflict:
+            mark += f" [conflict with {', '.join(c.hex()[:10] for c in hit.conflict)}]"
         line = f"{safe(hit.obj.text)}{dated}{mark} [{', '.join(ids)}]"
         return Entry("Memories", (0, hit.state.first, ids[0]), line, ids)
     obj = hit.obj
@@ -127,4 +129,4 @@ def safe(text: str) -> str:
     """Stored text on one line, unable to open or close the frame or to start a heading."""
     flat = " ".join(text.split())
     flat = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in flat)
-    return flat.replace("<", "\u2039") if "remem-context" in flat else flat
+    return flat.replace("<", "\u2039") if "remem-context" in flat.casefold() else flat

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from remem.index.analyze import analyze, terms
 from remem.index.lexical import DocIn, tally
 from remem.objects import encode, instant
+from remem.objects.chains import fold
 from remem.objects.model import Memory, Observation
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ SPEAKER = 4
 TITLE = 4
 PLACE = 2
 DATE = 4
+
+ENTITY = b"\0e:"  # begins the filter terms of subjects and objects
+# Memories are no turns of the conversation that they came from, so they have lanes of their own.
+MEMORY_LANE = 1 << 31
 
 TITLE_KEYS = ("title", "heading", "subject", "caption", "summary")
 PLACE_KEYS = ("cwd", "path", "file", "files", "branch", "gitBranch")
@@ -46,6 +51,7 @@ def document(ref: bytes, object_id: bytes, seq: int, lane: int, data: bytes) -> 
         _observation(obj, counts)
     else:
         when = obj.valid_from
+        lane |= MEMORY_LANE
         _memory(obj, counts)
     if when is not None:
         tally(_dates(when), DATE, counts)
@@ -53,9 +59,12 @@ def document(ref: bytes, object_id: bytes, seq: int, lane: int, data: bytes) -> 
 
 
 def filters(obj: Obj) -> list[bytes]:
-    """Filter terms: type, kind, role, origin, words of the speaker's name."""
+    """Filter terms: type, kind, role, origin, words of the speaker's name, entities."""
     if isinstance(obj, Memory):
-        return [b"\0t:memory", b"\0k:" + obj.kind.encode()]
+        found = [b"\0t:memory", b"\0k:" + obj.kind.encode()]
+        if obj.triple is not None:
+            found += {entity(fold(obj.triple[0])), entity(fold(obj.triple[2]))} - {ENTITY}
+        return found
     found = [b"\0t:observation", b"\0o:" + obj.origin.encode()]
     if obj.kind:
         found.append(b"\0k:" + clean(obj.kind))
@@ -64,6 +73,11 @@ def filters(obj: Obj) -> list[bytes]:
     if obj.speaker:
         found += [b"\0s:" + term for term in set(_memo(obj.speaker))]
     return found
+
+
+def entity(name: str) -> bytes:
+    """Filter term of a folded name."""
+    return ENTITY + clean(name)
 
 
 def clean(name: str) -> bytes:

@@ -107,7 +107,7 @@ def _add_run(sums: array[int], term: bytes, run: Run) -> None:
             sums[docno] = sums[docno] + factor * code & _MASK
 
 
-@lru_cache(maxsize=1 << 17)
+@lru_cache(maxsize=1 << 14)
 def _factor(term: bytes) -> int:
     return int.from_bytes(blake2b(term, digest_size=8).digest(), "big") | 1
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 BATCH = 4000  # log entries a transaction
 LOCK = "index"
 LEXICAL = "terms"
-VERSION = b"1"
+VERSION = b"2"
 
 Progress = "Callable[[str, int, int], None] | None"
 

@@ -7,6 +7,7 @@ instead lost to plain BM25 on most sets tried).  Then, each as a share of what t
 * a turn inherits from the best turn of its session: questions are about occasions;
 * a speaker named in the question counts for what that speaker said;
 * a period named in the question counts for what was said within it;
+* an entity named in the question counts for its facts, and less for those one step further;
 * long answers of an assistant and the output of tools share many words with any question, and are
   discounted unless the question is about them.
 
@@ -53,7 +54,9 @@ def order(
     speaker: Callable[[int], bool] | None = None,
     weight: Callable[[int], float] | None = None,
     periods: list[tuple[int, int]] = (),  # type: ignore[assignment]
+    links: dict[int, float] | None = None,
     lanes: int = 1,
+    top_lexical: float = 0.0,
 ) -> list[Candidate]:
     """Give each candidate its score and put the best first.
 
@@ -63,13 +66,15 @@ def order(
         speaker: whether what a document says was said by someone named in the question.
         weight: share that a document keeps of what its own words and meaning earn.
         periods: named in the question, [start, end) in microseconds UTC.
+        links: what being a fact of a named entity, or of what it is linked to, is worth.
         lanes: number of sessions; with one the inheritance from it means nothing.
+        top_lexical: best lexical score of all partitions asked; 0 for that of the candidates.
 
     Returns:
         The candidates, best first; equal scores by document number.
     """
     found = list(candidates.values())
-    _mix(found)
+    _mix(found, top_lexical)
     if weight is not None:
         for c in found:
             share = weight(c.docno)
@@ -90,12 +95,14 @@ def order(
         if periods and c.when is not None:
             if any(start <= c.when < end for start, end in periods):
                 _raise(c, "period", PERIOD)
+        if links and c.docno in links:
+            _raise(c, "entity", links[c.docno])
     found.sort(key=lambda c: (-c.score, c.docno))
     return found
 
 
-def _mix(found: list[Candidate]) -> None:
-    top_lexical = max((c.lexical for c in found), default=0.0)
+def _mix(found: list[Candidate], top_lexical: float) -> None:
+    top_lexical = max(top_lexical, max((c.lexical for c in found), default=0.0))
     top_vector = max((c.vector for c in found), default=0.0)
     share = LEXICAL_SHARE
     if top_vector <= VECTOR_FLOOR:

@@ -7,33 +7,48 @@ citations.  What is not projected yet is scanned, so that one's own writes are a
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from remem.index import lexical, project, rank, scoring
-from remem.index.analyze import query_terms, terms
+from remem.index.analyze import query_terms
+from remem.index.entities import Entities
 from remem.index.errors import IndexDamaged
-from remem.index.fields import clean
+from remem.index.fields import MEMORY_LANE, clean
+from remem.index.hits import MODES, QUOTE, Answer, Cite, Hit, Question, excerpt, matches
+from remem.index.past import about_past, within
 from remem.index.scan import Scan
 from remem.index.timewords import periods
-from remem.objects import instant, refs
+from remem.index.truths import Collector
+from remem.objects import instant, kv
 from remem.objects.errors import RememError
-from remem.objects.model import Memory, Observation, Scope, Source
-from remem.objects.views import Lens
+from remem.objects.views import Eye, Lens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from remem.index.dense import F32, Dense
-    from remem.objects.encode import Obj
-    from remem.objects.kv import Txn
+    from remem.index.truths import Ranked, Windows
+    from remem.objects.kv import Env, Txn
     from remem.objects.reader import Part, Reader
     from remem.objects.scope import Grant
     from remem.objects.store import Store
 
-MODES = ("hybrid", "lexical", "vector")
-QUOTE = 240  # characters of a quote
+__all__ = [
+    "MODES",
+    "QUOTE",
+    "Answer",
+    "Cite",
+    "Hit",
+    "Question",
+    "Searcher",
+    "excerpt",
+    "matches",
+    "now_lens",
+]
+
 # A question with one of these words is about what an assistant or a tool said or did.
 _ABOUT_AGENTS = frozenset(
     "you your assistant agent claude codex gemini chatgpt tool tools output command commands ran "
@@ -41,60 +56,8 @@ _ABOUT_AGENTS = frozenset(
 )
 
 
-class Question(msgspec.Struct, frozen=True):
-    """What is asked and how.
-
-    Attributes:
-        text: in any words.
-        limit: hits wanted.
-        mode: one of MODES.
-        lens: view, times and withheld statuses.
-        kinds: only these kinds (any of them), or empty for all.
-        role: only what this role said, or "".
-        since: not before this instant, or None.
-        until: before this instant, or None.
-        why: keep the parts of each score.
-    """
-
-    text: str
-    lens: Lens
-    limit: int = 10
-    mode: str = "hybrid"
-    kinds: tuple[str, ...] = ()
-    role: str = ""
-    since: int | None = None
-    until: int | None = None
-    why: bool = False
-
-
-class Cite(msgspec.Struct, frozen=True):
-    """An observation behind a hit: its id, source and the words that bear on it."""
-
-    id: bytes
-    source: Source | None
-    quote: str
-
-
-class Hit(msgspec.Struct, frozen=True):
-    """One answer.  Instants are microseconds UTC."""
-
-    id: bytes
-    ref: bytes
-    obj: Obj
-    scope: Scope
-    score: float
-    state: refs.RefState
-    truth: str
-    cites: list[Cite]
-    why: dict[str, float] | None
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """Hits, the mode they were found by, and what was amiss."""
-
-    hits: list[Hit]
-    mode: str
-    degraded: str | None
+OBSERVATION = "observation"  # as a kind: every observation, whatever its own kind
+MATCHES = 0.6  # of the best score: what a period must hold to be looked in alone
 
 
 class Searcher:
@@ -105,28 +68,58 @@ class Searcher:
         self.store = store
         self.grant = grant
         self.dense = dense
+        self._env: tuple[str, Env] | None = None
 
     def ask(self, question: Question) -> Answer:
         """Answer one question."""
         degraded: list[str] = []
+        reason = about_past(question.text, question.lens) if question.auto else None
+        if reason is not None:
+            lens = msgspec.structs.replace(question.lens, view="history")
+            question = msgspec.structs.replace(question, lens=lens)
         mode, vector = self._vector(question, degraded)
-        env = None
         try:
-            env = project.open_lexical(self.store, write=False)
+            hits = self._look(question, mode, vector, degraded, indexed=True)
         except IndexDamaged as error:
             degraded.append(f"lexical: {error}")
-        with self.store.read(self.grant) as reader:
-            look = _Look(self, reader, question, mode, vector, degraded)
-            if env is None:
-                hits = look.run(None)
-            else:
-                try:
-                    with env.read(buffers=True) as txn:
-                        hits = look.run(txn if project.current_stamp(txn) else None)
-                except IndexDamaged as error:
-                    degraded.append(f"lexical: {error}")
-                    hits = look.run(None)
-        return Answer(hits, mode, "; ".join(dict.fromkeys(degraded)) or None)
+            hits = self._look(question, mode, vector, degraded, indexed=False)
+        said = "; ".join(dict.fromkeys(degraded)) or None
+        return Answer(hits, mode, said, question.lens.view, reason)
+
+    def _look(
+        self,
+        question: Question,
+        mode: str,
+        vector: F32 | None,
+        degraded: list[str],
+        *,
+        indexed: bool,
+    ) -> list[Hit]:
+        """Hits on one pair of snapshots.
+
+        That of the index is taken first: it may then lag behind the truth, but never be ahead.
+        """
+        with ExitStack() as held:
+            txn: Txn | None = None
+            env = self._lexical() if indexed else None
+            if env is not None:
+                txn = held.enter_context(env.read(buffers=True))
+                if not project.current_stamp(txn):
+                    txn = None
+            reader = held.enter_context(self.store.read(self.grant))
+            return _Look(self, reader, question, mode, vector, degraded).run(txn)
+
+    def _lexical(self) -> Env | None:
+        """The inverted index of the present generation, opened once and let go when it is left."""
+        path = project.lexical_path(self.store)
+        if self._env is None or self._env[0] != path or self._env[1].moved():
+            if self._env is not None:
+                kv.release(self._env[1])
+                self._env = None
+            env = project.open_lexical(self.store, write=False)
+            if env is not None:
+                self._env = path, env
+        return None if self._env is None else self._env[1]
 
     def _vector(self, question: Question, degraded: list[str]) -> tuple[str, F32 | None]:
         """The mode that can be used, and the question's vector."""
@@ -162,46 +155,41 @@ class _Look:
         self.vector = vector
         self.degraded = degraded
         self.terms = query_terms(question.text)
-        self.periods = [
-            (p.start, p.end)
-            for p in periods(question.text, now=question.lens.now)
-            if not p.recurring
-        ]
+        self.eye = Eye(question.lens, reader)
+        self.periods, self.windows = named_periods(question)
         self.must: list[bytes] = []
         if question.role:
             self.must.append(b"\0r:" + clean(question.role))
-        if len(question.kinds) == 1:
+        if question.kinds == (OBSERVATION,):
+            self.must.append(b"\0t:observation")
+        elif len(question.kinds) == 1:
             self.must.append(b"\0k:" + clean(question.kinds[0]))
+        self.top = 0.0
 
     def run(self, txn: Txn | None) -> list[Hit]:
         """Hits over all granted partitions, best first, cut to the limit."""
-        streams = [self._stream(txn, part) for part in self.reader.parts]
-        return self._collect(streams)
+        if txn is not None and len(self.reader.parts) > 1:
+            self.top = max(self._top(txn, part) for part in self.reader.parts)
+        found = self._collect(txn, None)
+        if self.windows is not None and found:
+            inside = self._collect(txn, self.windows)
+            if inside and inside[0].score >= MATCHES * found[0].score:
+                return inside
+        return found
 
-    def _collect(
-        self, streams: list[Iterator[tuple[float, Part, bytes, bytes, dict[str, float]]]]
-    ) -> list[Hit]:
+    def _top(self, txn: Txn, part: Part) -> float:
+        """Best lexical score of a partition: scores of several are brought to one scale."""
+        best = scoring.search(txn, part.number, self.terms, must=self.must, limit=1).top
+        return best[0][1] if best else 0.0
+
+    def _collect(self, txn: Txn | None, windows: Windows | None) -> list[Hit]:
         from heapq import merge
 
-        hits: list[Hit] = []
-        seen: set[bytes] = set()
-        merged = merge(*streams, key=lambda found: -found[0]) if len(streams) != 1 else streams[0]
-        for score, part, ref, object_id, parts in merged:
-            if ref in seen:
-                continue
-            hit = self._hit(score, part, ref, object_id, parts)
-            if hit is None:
-                continue
-            if self.question.lens.view == "now":
-                seen.add(ref)
-            hits.append(hit)
-            if len(hits) >= self.question.limit:
-                break
-        return fold(hits)
+        streams = [self._stream(txn, part) for part in self.reader.parts]
+        ranked = merge(*streams, key=lambda found: -found[0]) if len(streams) != 1 else streams[0]
+        return Collector(self.eye, self.question, self.terms, windows).collect(ranked)
 
-    def _stream(
-        self, txn: Txn | None, part: Part
-    ) -> Iterator[tuple[float, Part, bytes, bytes, dict[str, float]]]:
+    def _stream(self, txn: Txn | None, part: Part) -> Iterator[Ranked]:
         """Documents of a partition, best first, to the last that matches."""
         last = self.reader.last_seq(part)
         at = project.cursor(txn, part.number) if txn is not None else 0
@@ -217,13 +205,11 @@ class _Look:
         from heapq import merge
 
         stale = tail.touched
-        fresh = ((s, part, r, o, {"lexical": s}) for s, r, o in tail.ranked())
+        fresh = ((s, part, r, o, 0, {"lexical": s}) for s, r, o in tail.ranked())
         kept = (found for found in indexed if found[2] not in stale)
         yield from merge(kept, fresh, key=lambda found: -found[0])
 
-    def _indexed(
-        self, txn: Txn, part: Part, tail: Scan | None
-    ) -> Iterator[tuple[float, Part, bytes, bytes, dict[str, float]]]:
+    def _indexed(self, txn: Txn, part: Part, tail: Scan | None) -> Iterator[Ranked]:
         number = part.number
         pool = max(rank.POOL, 4 * self.question.limit)
         rows: dict[int, lexical.DocRow] = {}
@@ -243,9 +229,15 @@ class _Look:
                 candidate(docno).lexical = score
         if self.vector is not None:
             self._near(txn, part, pool, candidate, lexical_hits)
+        links = Entities(txn, self.reader, part).facts(self.eye, self.question.text)
+        for docno in links:
+            if not self.must or self._passes(txn, part, docno):
+                candidate(docno)
         around: dict[int, list[int]] = {}
 
         def beside(docno: int) -> list[int]:
+            if rows[docno].lane & MEMORY_LANE:
+                return []
             if docno not in around:
                 before, behind = lexical.neighbours(txn, number, docno)
                 around[docno] = before + behind
@@ -267,7 +259,9 @@ class _Look:
             speaker=self._speaker(own),
             weight=None if _ABOUT_AGENTS & set(self.question.text.lower().split()) else share,
             periods=self.periods,
+            links=links,
             lanes=2,
+            top_lexical=self.top,
         )
         if tail is not None and lexical_hits is not None:
             tail.beside(txn, number, max((s for _, s in lexical_hits.top), default=0.0))
@@ -275,14 +269,14 @@ class _Look:
         for c in ordered:
             row = rows[c.docno]
             last = c.score
-            yield c.score, part, row.ref, row.oid, c.parts
+            yield c.score, part, row.ref, row.oid, row.seq, c.parts
         if lexical_hits is not None and len(lexical_hits.top) >= pool:
-            best = lexical_hits.top[0][1]
+            best = self.top or lexical_hits.top[0][1]
             for docno, score in lexical_hits:
                 if docno not in candidates:
                     row = lexical.doc(txn, number, docno)
                     rest = min(last, score / best)
-                    yield rest, part, row.ref, row.oid, {"lexical": rest}
+                    yield rest, part, row.ref, row.oid, row.seq, {"lexical": rest}
 
     def _near(
         self,
@@ -295,132 +289,64 @@ class _Look:
         """Add the nearest vectors to the candidates, and vector scores to those that are there."""
         dense = self.searcher.dense
         assert dense is not None and self.vector is not None
-        try:
-            found = dense.search(self.searcher.store, part, self.vector, pool)
-        except RememError as error:
-            self.degraded.append(str(error))
-            return
-        for seq, score in found:
+        taken = passed = 0
+        while passed < self.question.limit:
             try:
-                entry = self.reader.entry(part, seq)
-            except RememError:
-                continue
-            if entry.new is None:
-                continue
-            docno = lexical.docno_of(txn, part.number, entry.ref, entry.new)
-            if docno is None or (self.must and not self._passes(txn, part, docno)):
-                continue
-            c = candidate(docno)
-            c.vector = score
-            if lexical_hits is not None and not c.lexical:
-                c.lexical = lexical_hits.score(docno)
+                found = dense.search(self.searcher.store, part, self.vector, pool)
+            except RememError as error:
+                self.degraded.append(str(error))
+                return
+            for seq, score in found[taken:]:
+                docno = self._docno(txn, part, seq)
+                if docno is None or not self._passes(txn, part, docno):
+                    continue
+                passed += 1
+                c = candidate(docno)
+                c.vector = score
+                if lexical_hits is not None and not c.lexical:
+                    c.lexical = lexical_hits.score(docno)
+            if len(found) < pool:
+                return
+            taken, pool = pool, 4 * pool  # a selective filter: look at more, in the end at all
+
+    def _docno(self, txn: Txn, part: Part, seq: int) -> int | None:
+        """The document whose vector has this number, or None when it is gone."""
+        try:
+            entry = self.reader.entry(part, seq)
+        except RememError:
+            return None
+        if entry.new is None or not self.reader.sees_lane(part, entry.lane):
+            return None
+        return lexical.docno_of(txn, part.number, entry.ref, entry.new)
 
     def _passes(self, txn: Txn, part: Part, docno: int) -> bool:
-        own = lexical.filters_of(txn, part.number, docno)
-        return all(wanted in own for wanted in self.must)
+        """Whether a document passes the filters that the index knows."""
+        question = self.question
+        if self.must:
+            own = lexical.filters_of(txn, part.number, docno)
+            if not all(wanted in own for wanted in self.must):
+                return False
+        if question.since is None and question.until is None:
+            return True
+        when = lexical.doc(txn, part.number, docno).when
+        if when is None:
+            return True
+        early = question.since is not None and when < question.since
+        return not early and not (question.until is not None and when >= question.until)
 
     def _speaker(self, own: Callable[[int], list[bytes]]) -> Callable[[int], bool] | None:
         """Whether a document was said by someone whom the question names."""
         asked = {b"\0s:" + term for term, _ in self.terms}
         return lambda docno: not asked.isdisjoint(own(docno))
 
-    def _hit(
-        self, score: float, part: Part, ref: bytes, object_id: bytes, parts: dict[str, float]
-    ) -> Hit | None:
-        """The hit for a document, or None when the lens or a filter keeps it back."""
-        question = self.question
-        seen = question.lens.see(self.reader, part, ref, object_id)
-        if seen is None:
-            return None
-        state, truth = seen
-        obj = self.reader.object(part, object_id)
-        if not matches(question, obj, state):
-            return None
-        return Hit(
-            object_id,
-            ref,
-            obj,
-            obj.scope,
-            score,
-            state,
-            truth,
-            cites_of(self.reader, part, object_id, obj, self.terms),
-            parts if question.why else None,
-        )
 
-
-def matches(question: Question, obj: Obj, state: refs.RefState) -> bool:
-    """Whether an object passes the filters of a question (kind, role, period)."""
-    if question.kinds and obj.kind not in question.kinds:
-        if not (isinstance(obj, Observation) and "observation" in question.kinds):
-            return False
-    if question.role and getattr(obj, "role", "") != question.role:
-        return False
-    if question.since is not None or question.until is not None:
-        stated = obj.asserted if isinstance(obj, Observation) else obj.valid_from
-        when = state.created if stated is None else stated
-        if question.since is not None and when < question.since:
-            return False
-        if question.until is not None and when >= question.until:
-            return False
-    return True
-
-
-def cites_of(
-    reader: Reader, part: Part, object_id: bytes, obj: Obj, wanted: list[tuple[bytes, float]]
-) -> list[Cite]:
-    """The observations behind an object; of an observation, itself."""
-    if isinstance(obj, Observation):
-        return [Cite(object_id, obj.source, excerpt(obj.text, wanted, QUOTE))]
-    cites = []
-    for index, cited in enumerate(obj.cites):
-        try:
-            observation = reader.object(part, cited)
-        except RememError:
-            continue
-        if not isinstance(observation, Observation):
-            continue
-        quote = excerpt(observation.text, wanted, QUOTE)
-        if obj.span is not None and obj.span.cite == index:
-            quote = observation.text[obj.span.start : obj.span.end][:QUOTE]
-        cites.append(Cite(cited, observation.source, quote))
-    return cites
-
-
-def fold(hits: list[Hit]) -> list[Hit]:
-    """Leave out observations that a memory among the hits already cites."""
-    covered = {c.id for hit in hits if isinstance(hit.obj, Memory) for c in hit.cites}
-    return [h for h in hits if isinstance(h.obj, Memory) or h.id not in covered]
-
-
-def excerpt(text: str, wanted: list[tuple[bytes, float]], width: int) -> str:
-    """The part of a text that bears most on the question, at most width characters."""
-    flat = " ".join(text.split())
-    if len(flat) <= width:
-        return flat
-    weights = dict(wanted)
-    words = flat.split(" ")
-    gains = [sum(weights.get(t, 0.0) for t in terms(w)) for w in words[:4000]]
-    best, best_gain, start, size, gain = 0, -1.0, 0, 0, 0.0
-    for end, word in enumerate(words[:4000]):
-        size += len(word) + 1
-        gain += gains[end]
-        while size > width and start < end:
-            size -= len(words[start]) + 1
-            gain -= gains[start]
-            start += 1
-        if gain > best_gain + 1e-9:
-            best, best_gain = start, gain
-    out: list[str] = []
-    room = width - 2
-    for word in words[best:]:
-        if len(word) + 1 > room:
-            break
-        out.append(word)
-        room -= len(word) + 1
-    body = " ".join(out) or words[best][: width - 2]
-    ends = best + len(out) >= len(words)
-    return ("" if best == 0 else "\u2026") + body + ("" if ends else "\u2026")
+def named_periods(question: Question) -> tuple[Windows, Windows | None]:
+    """Periods that a question names: those that count for more, those that all must lie in."""
+    found = [p for p in periods(question.text, now=question.lens.now) if not p.recurring]
+    strict = [
+        (p.start, p.end) for p in found if p.kind == "absolute" and within(question.text, p.span)
+    ]
+    return [(p.start, p.end) for p in found], strict or None
 
 
 def now_lens() -> Lens:

@@ -1,80 +1,76 @@
-"""Purging end to end: canonical bytes, projections, the switch, and the proof.
+"""Purging end to end: projections, the next generation, the switch, and the proof.
 
-The proof is a scan of every file under the store for what was removed: the whole text in UTF-8 (as
-given, NFC and NFD) and UTF-16, and each distinctive token, that is each that occurs in no living
-object.
+What waits is gathered first; then its vectors are zeroed and the inverted index is brought up, so
+that it has let go of it; both go over to the new generation without it, and the canonical
+environment follows (`remem.objects.purge`).  Until the switch nothing is lost, after it everything
+that was to go is gone from every file that the store will read again; removing the left files and
+the proof (`remem.index.proof`) come last.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
-import re
 import shutil
-import unicodedata
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.index import lexical, project, seal
-from remem.index.analyze import terms
+from remem.index import lexical, project, proof, seal, spooled
+from remem.index.proof import Proof
+from remem.objects import backup, kv, purge, refs
 from remem.objects import format as fmt
-from remem.objects import kv, purge
-from remem.objects.errors import RememError, StoreMissing
+from remem.objects.errors import NotFound, RememError, StoreError
 from remem.objects.lock import hold
 from remem.objects.scope import maintenance_grant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from remem.objects.reader import Reader
+    from remem.objects.backup import Backup
+    from remem.objects.forget_plan import Item
     from remem.objects.scope import Actor
     from remem.objects.store import Store
 
+    Say = Callable[[str, int, int], None]
+
 LOCK = "purge"
-MIN_TOKEN_B = 5  # a shorter run of bytes occurs by chance
-MIN_TEXT_B = 6
-EACH = 200  # needles looked for one by one; more are looked up word by word
-_WORD = re.compile(rb"[0-9A-Za-z_\x80-\xff]{%d,}" % MIN_TOKEN_B)
-_TEXT_WORD = re.compile(r"[^\W_](?:[\w.@/+-]*[^\W_])?|\w+")
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """A place where removed bytes were found."""
-
-    file: str
-    offset: int
-    form: str
+WAIT_S = 60.0  # for another purge, or for whoever projects
+STEPS = 5
 
 
 class Purged(msgspec.Struct):
-    """What a purge did and what its scan found.
+    """What a purge did.
 
     Attributes:
-        refs: refs whose bytes were removed.
+        refs: those whose bytes were removed (a dry run: would be).
+        observations: how many of them are observations.
+        memories: how many are memories.
         objects: objects removed.
-        documents: documents taken out of the inverted index.
         vectors: vectors removed.
+        spool_lines: lines of the spool that said the same and were blanked.
         generation: the generation in force afterwards.
-        left: generations removed.
-        files: files scanned.
-        size_b: their size in bytes.
-        needles: byte strings looked for.
-        findings: where one was found; empty is the proof.
-        held: refs that a hold keeps.
+        left: folders of generations that were removed.
+        finished: an earlier purge was interrupted, and this one finished it.
+        held: refs that wait and are kept by a hold.
+        backups: copies of the store that still hold some of it, each with how many refs.
+        proof: what was looked through, or None when nothing was removed.
+        seconds: how long it took.
     """
 
     refs: list[bytes] = []
+    observations: int = 0
+    memories: int = 0
     objects: int = 0
-    documents: int = 0
     vectors: int = 0
+    spool_lines: int = 0
     generation: int = 0
     left: list[str] = []
-    files: int = 0
-    size_b: int = 0
-    needles: int = 0
-    findings: list[Finding] = []
+    finished: bool = False
     held: list[bytes] = []
+    backups: list[tuple[Backup, int]] = []
+    proof: Proof | None = None
+    seconds: float = 0.0
 
 
 def run(
@@ -83,54 +79,99 @@ def run(
     *,
     only: set[bytes] | None = None,
     dry_run: bool = False,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Say | None = None,
 ) -> Purged:
     """Remove the bytes of what was forgotten, and prove it.
 
     Args:
         store: an open store.
         actor: the owner.
-        only: these refs, or None for all that wait.
+        only: these refs and what was derived from them, or None for all that wait.
         dry_run: say what would be removed, change nothing.
         progress: called with (what, done, of).
 
     Returns:
-        The report; findings are an integrity failure.
+        The report; findings in its proof are an integrity failure.
+
+    Raises:
+        StoreLocked: another purge, or a projector, kept its lock; nothing was removed.
+        NotFound: one of ``only`` does not wait for a purge.
     """
-    report = Purged()
+    began = time.monotonic()
     say = progress or (lambda what, done, of: None)
-    with hold(store.locks_path, LOCK, wait_s=60.0):
-        with store.read(maintenance_grant()) as reader:
-            items = [(p, r) for p, r in purge.waiting(reader) if only is None or r in only]
-            report.held = purge.held_back(reader, items)
-            items = [(p, r) for p, r in items if r not in report.held]
-            due = purge.compaction_due(reader)
-        report.refs = [ref for _, ref in items]
-        report.generation = store.generation
-        if dry_run or not (items or due):
-            if not dry_run:
-                report.left = purge.sweep(store.root)
-            return report
-        say("removing", 0, 4)
-        removed = store.write(actor, lambda tx: purge.remove(tx, items))
-        report.objects = removed.objects
-        say("removing", 1, 4)
-        needles = _Needles(removed.texts, removed.raws)
-        with hold(store.locks_path, project.LOCK, wait_s=60.0):
-            report.vectors = _drop_vectors(store, removed.numbers)
-        try:
-            report.documents = project.project(store).removed
-        except RememError:
-            project.rebuild(store)
-        say("compacting", 2, 4)
-        with hold(store.locks_path, project.LOCK, wait_s=60.0):
-            report.generation = purge.next_generation(
-                store, lambda number: _projections(store, number)
-            )
+    with hold(store.locks_path, LOCK, wait_s=WAIT_S):
+        report, items = _look(store, only)
+        if not dry_run:
+            earlier = purge.leftover(store)
+            report.finished = bool(purge.others(store.root))
+            try:
+                removed = _remove(store, actor, items, report, say)
+            except BaseException:
+                purge.sweep(store.root, unfinished=True)
+                raise
             report.left = purge.sweep(store.root)
-        say("scanning", 3, 4)
-        _scan(store, needles, report)
+            earlier.objects += removed.objects
+            if earlier.objects:
+                report.spool_lines = spooled.blank(store.root, earlier.objects)
+                say("looking for what is left", STEPS - 1, STEPS)
+                report.proof = proof.prove(store, earlier.objects)
+            report.backups = _backups(store, [*earlier.refs, *removed.refs])
+            say("done", STEPS, STEPS)
+    report.seconds = time.monotonic() - began
     return report
+
+
+def _look(store: Store, only: set[bytes] | None) -> tuple[Purged, list[Item]]:
+    """What waits, without what is held."""
+    report = Purged(generation=store.generation)
+    with store.read(maintenance_grant()) as reader:
+        items = purge.waiting(reader)
+        if only is not None:
+            missing = only - {ref for _, ref in items}
+            if missing:
+                raise NotFound(f"'{min(missing).hex()[:10]}' does not wait for a purge")
+            items = purge.with_derived(reader, items, only)
+        held = purge.held_back(reader, items)
+        report.held = [ref for _, ref in held]
+        items = [item for item in items if item not in held]
+        for part, ref in items:
+            state = reader.state(part, ref)
+            memory = state is not None and state.type == refs.MEMORY
+            report.memories += memory
+            report.observations += not memory
+        report.refs = [ref for _, ref in items]
+    return report, items
+
+
+def _remove(
+    store: Store,
+    actor: Actor,
+    items: list[Item],
+    report: Purged,
+    say: Say,
+) -> purge.Removed:
+    """Write the next generation without the bytes of these refs."""
+    if not items:
+        return purge.Removed()
+    with store.read(maintenance_grant()) as reader:
+        removed = purge.gather(reader, items)
+    report.objects = len(removed.objects)
+    say("removing vectors", 0, STEPS)
+    with hold(store.locks_path, project.LOCK, wait_s=WAIT_S):
+        report.vectors = _drop_vectors(store, removed.numbers)
+    say("projecting", 1, STEPS)
+    try:
+        project.project(store, wait_s=WAIT_S)
+    except RememError:  # damaged: the next reader builds it anew
+        with hold(store.locks_path, project.LOCK, wait_s=WAIT_S):
+            project.drop_lexical(store)
+    with hold(store.locks_path, project.LOCK, wait_s=WAIT_S):
+        say("copying the indexes", 2, STEPS)
+        _projections(store, store.generation + 1)
+        say("compacting", 3, STEPS)
+        report.generation, done = purge.next_generation(store, actor, items)
+    report.refs = [ref for ref in report.refs if ref in set(done)]
+    return removed
 
 
 def _drop_vectors(store: Store, numbers: dict[int, list[int]]) -> int:
@@ -148,12 +189,12 @@ def _drop_vectors(store: Store, numbers: dict[int, list[int]]) -> int:
 
             raw = vecfile.read_head(folder)
             if raw is None:
+                shutil.rmtree(folder, ignore_errors=True)
                 continue
             head = vecfile.decode(raw, folder)
             index = VectorIndex(folder, name=head.name, dim=head.dim, digest=head.digest)
             dropped += index.remove(wanted)
             index.compact()
-            index.close()
         except (RememError, ImportError):
             shutil.rmtree(folder, ignore_errors=True)
     return dropped
@@ -177,107 +218,44 @@ def _projections(store: Store, number: int) -> None:
                     os.link(source, os.path.join(target, file))
                 except OSError:
                     shutil.copy2(source, os.path.join(target, file))
+    path = os.path.join(new, project.LEXICAL)
+    try:
+        _copy_lexical(store, path)
+    except RememError:  # damaged: the next reader builds it anew
+        kv.forget_env(path)
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _copy_lexical(store: Store, path: str) -> None:
     env = project.open_lexical(store, write=False)
     if env is None:
         return
-    path = os.path.join(new, project.LEXICAL)
     with seal.writing(path):
         fresh = kv.open_env(path, lexical.TABLES, create=True, sync=False)
-        with env.read() as txn:
-            for table in lexical.TABLES:
-                purge.copy_table(txn, fresh, table)
-        kv.forget_env(path)
+        try:
+            with env.read() as txn:
+                for table in lexical.TABLES:
+                    purge.copy_table(txn, fresh, table)
+        finally:
+            kv.forget_env(path)
 
 
-class _Needles:
-    """What must not be found: whole texts in several encodings, distinctive tokens."""
-
-    def __init__(self, texts: list[str], raws: list[bytes]) -> None:
-        self.texts = texts
-        self.raws = raws
-
-    def build(self, reader: Reader, store: Store) -> dict[bytes, str]:
-        """Byte strings to look for, and what form of the text each is."""
-        needles: dict[bytes, str] = {}
-        for text in self.texts:
-            for form, name in ((text, "text"), (unicodedata.normalize("NFD", text), "NFD")):
-                whole = form.encode("utf-8", "surrogatepass")
-                if len(whole) >= MIN_TEXT_B:
-                    needles.setdefault(whole[:4096], name)
-            wide = text.encode("utf-16-le", "surrogatepass")
-            if len(wide) >= 2 * MIN_TEXT_B:
-                needles.setdefault(wide[:4096], "UTF-16")
-        for raw in self.raws:
-            if len(raw) >= MIN_TEXT_B:
-                needles.setdefault(raw[:4096], "raw")
-        for token in self._distinctive(store):
-            needles.setdefault(token, "token")
-        living = _living(reader, needles)
-        return {needle: form for needle, form in needles.items() if needle not in living}
-
-    def _distinctive(self, store: Store) -> set[bytes]:
-        """Words of the texts that no document of the index has."""
-        words = {w for text in self.texts for w in _TEXT_WORD.findall(text)}
-        words = {w for w in words if len(w.encode("utf-8", "replace")) >= MIN_TOKEN_B}
-        env = project.open_lexical(store, write=False)
-        if env is None:
-            return {w.encode("utf-8", "replace") for w in words}
-        kept = set()
-        with env.read() as txn:
-            numbers = lexical.parts(txn)
-            for word in words:
-                own = terms(word)
-                if any(not any(lexical.df(txn, n, t) for n in numbers) for t in own):
-                    kept.add(word.encode("utf-8", "replace"))
-        return kept
-
-
-def _living(reader: Reader, needles: dict[bytes, str]) -> set[bytes]:
-    """Needles that some living object holds, so that finding them proves nothing."""
-    left = set(needles)
-    for part in reader.parts:
-        for _, data in reader.txn.scan_prefix("objects", part.prefix):
-            if not left:
-                return set(needles)
-            if len(left) > EACH:
-                left.difference_update(_WORD.findall(data))
-            else:
-                left = {n for n in left if n not in data}
-    return set(needles) - left
-
-
-def _scan(store: Store, needles: _Needles, report: Purged) -> None:
-    """Look through every file under the store."""
+def _backups(store: Store, gone: list[tuple[int, bytes]]) -> list[tuple[Backup, int]]:
+    """Copies made while the bytes of these refs were there, and how many refs each holds."""
+    try:
+        copies = backup.backups(store.root)
+    except StoreError:
+        return []
+    if not copies or not gone:
+        return []
+    wanted = set(gone)
+    made: dict[tuple[int, bytes], int] = {}
     with store.read(maintenance_grant()) as reader:
-        wanted = needles.build(reader, store)
-    report.needles = len(wanted)
-    each = dict(list(wanted.items())[:EACH]) if len(wanted) > EACH else wanted
-    words = {n for n, form in wanted.items() if form == "token"} if len(wanted) > EACH else set()
-    for folder, _, names in os.walk(store.root):
-        for name in names:
-            path = os.path.join(folder, name)
-            shown = os.path.relpath(path, store.root)
-            try:
-                size = os.path.getsize(path)
-                report.files += 1
-                report.size_b += size
-                if size:
-                    _scan_file(path, shown, each, words, report)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise StoreMissing(f"cannot scan '{path}': {error.strerror}") from error
-
-
-def _scan_file(
-    path: str, shown: str, each: dict[bytes, str], words: set[bytes], report: Purged
-) -> None:
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        for needle, form in each.items():
-            at = data.find(needle)
-            if at >= 0:
-                report.findings.append(Finding(shown, at, form))
-        if words:
-            for match in _WORD.finditer(data):
-                if match.group() in words:
-                    report.findings.append(Finding(shown, match.start(), "token"))
+        for number, _, row in reader.audit_rows():
+            key = (row.part, row.resource)
+            if key in wanted and key not in made and row.entry:
+                made[key] = number
+                if len(made) == len(wanted):
+                    break
+    counts = [(copy, sum(copy.rows >= row for row in made.values())) for copy in copies]
+    return [(copy, count) for copy, count in counts if count]

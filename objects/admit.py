@@ -38,6 +38,8 @@ class Receipt(msgspec.Struct, frozen=True, gc=False, array_like=True):
     codes: list[str]
 
 
+# What nobody can see any more: saying it again is new evidence, never silently "known".
+_GONE = frozenset(refs.STATUS_CODE[s] for s in ("erased", "rejected", "expired"))
 _RECEIPTS = {origin: Receipt(status, []) for origin, status in STATUS_OF_ORIGIN.items()}
 
 
@@ -64,12 +66,14 @@ def normalise(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
-def decode_text(raw: bytes, what: str) -> str:
+def decode_text(raw: bytes, what: str, limit_b: int = DEFAULT_LIMIT_B) -> str:
     """Text from UTF-8 bytes; a byte-order mark at the start is dropped.
 
     Raises:
-        BadInput: the bytes are not UTF-8; the message names the offset.
+        BadInput: there are too many bytes, or they are not UTF-8; the message names the offset.
     """
+    if len(raw) > limit_b:
+        raise BadInput(f"{what} has more than {limit_b:,} bytes", hint=_LIMIT_HINT)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -112,15 +116,15 @@ def admit(
             part.key, record.source_uri.encode(), record.source_id.encode()
         )
         known = tx.txn.get("sources", source_key)
-        if known is not None and tx.has_values and tombs.get(tx.reader, part, known) is not None:
+        if known is not None and tombs.blocks(tx, part, known):
             tx.refuse("add", "tombstone", part.number, known)
             return Admitted(known, known, "blocked", Receipt("blocked", ["tombstone"]))
-        if known is not None:
+        if known is not None and _still_there(tx, part, known):
             return Admitted(_head_of(tx, part, known), known, "known", receipt)
     source = None
     if record.source_uri or record.source_id or record.tool:
         source = Source(record.source_uri, record.source_id, record.tool)
-    asserted = record.asserted
+    asserted, meta = record.asserted, record.meta
     again_key = b""
     while True:
         observation = Observation(
@@ -136,7 +140,7 @@ def admit(
             record.offset,
             corrects,
             record.kind,
-            record.meta,
+            meta,
         )
         object_id, data = _sealed(observation, part, limit_b)
         ref = object_id
@@ -147,15 +151,20 @@ def admit(
         if stored is None:
             break
         state = refs.decode_state(stored)
-        if _holds(state, object_id) or asserted is not None or source is not None:
+        told = asserted is not None or source is not None
+        if _holds(tx, part, state, object_id) or (told and state.status not in _GONE):
             return Admitted(object_id, ref, "known", receipt)
-        # Said again after it was replaced: new evidence, of now, unless that was said already.
+        # Said again after it was replaced, or forgotten and let back: new evidence, of now, unless
+        # that was said already.
         again_key = part.prefix + oid.keyed(part.key, b"", b"again", object_id)
         again = tx.txn.get("sources", again_key)
         later = None if again is None else tx.reader.state(part, again)
-        if again is not None and later is not None and _holds(later, again):
+        if again is not None and later is not None and _holds(tx, part, later, again):
             return Admitted(again, again, "known", receipt)
-        asserted = tx.now
+        if told:
+            meta = {**record.meta, "again": tx.now}
+        else:
+            asserted = tx.now
     tx.store_object(part, object_id, data, observation)
     if source_key:
         tx.txn.put("sources", source_key, object_id)
@@ -172,15 +181,30 @@ def admit(
     return Admitted(object_id, object_id, "new", receipt)
 
 
+def _still_there(tx: Tx, part: Part, ref: bytes) -> bool:
+    """Whether a ref lies within the grant and can be seen by some view."""
+    state = tx.reader.state(part, ref)
+    return state is not None and state.status not in _GONE
+
+
 def _head_of(tx: Tx, part: Part, ref: bytes) -> bytes:
     state = tx.reader.state(part, ref)
     return state.head if state is not None and state.head is not None else ref
 
 
-def _holds(state: refs.RefState, object_id: bytes) -> bool:
-    """True while an object is what its ref says, and its ref was neither replaced nor closed."""
+def _holds(tx: Tx, part: Part, state: refs.RefState, object_id: bytes) -> bool:
+    """True while an object is what its ref says, and what it says holds.
+
+    Its ref was neither replaced nor closed, and no memory drawn from it was.
+    """
     closed = state.replaced_by is not None or state.flags & refs.CLOSED
-    return not closed and state.head == object_id
+    if closed or state.head != object_id or state.status in _GONE:
+        return False
+    if next(tx.txn.scan_prefix("cites", part.prefix + object_id), None) is None:
+        return True
+    from remem.objects.views import CURRENT, Eye, Lens
+
+    return Eye(Lens(tx.now), tx.reader).evidence(part, object_id)[0] == CURRENT
 
 
 def _sealed(observation: Observation, part: Part, limit_b: int) -> tuple[bytes, bytes]:

@@ -49,9 +49,7 @@ _HIGH = frozenset(refs.STATUS_CODE[s] for s in ("verified", "provisional"))
 _LOW = frozenset(refs.STATUS_CODE[s] for s in ("model_claim", "legacy_unverified"))
 _THERE = _HIGH | _LOW
 _ENDS = frozenset(refs.OP_CODE[op] for op in ("supersede", "close", "reopen"))
-_MONTHS = (
-    "january|february|march|april|may|june|july|august|september|october|november|december"
-)
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _PERIOD = (
     rf"(?:(?:fy|fiscal(?: year)?|year|early|mid|late|q[1-4]|h[12]|{_MONTHS}|spring|summer|autumn"
     r"|fall|winter)[\s-]*)*(?:(?:19|20)\d\d(?:[-/]\d{1,4})?)?"
@@ -263,6 +261,7 @@ def put(
     status: str,
     single: bool,
     valid_from: int | None,
+    reason: str = "",
     held: Held | None = None,
 ) -> tuple[bytes, str]:
     """Add a fact to its chain and relink it.
@@ -274,6 +273,7 @@ def put(
         status: its trust status.
         single: whether the predicate has one value at a time.
         valid_from: when it begins to hold, microseconds UTC; None for now.
+        reason: reason code.
         held: chains that this transaction has read, kept in step.
 
     Returns:
@@ -293,11 +293,21 @@ def put(
         held.drop(key)
         _end_where_stated(tx, part, key, known.ref, memory)
         return known.ref, "known"
-    create = {"status": status, "valid_from": starts, "valid_to": memory.valid_to}
-    ref = memories.create(tx, part, memory, **create)  # type: ignore[arg-type]
+
+    def create(said: Memory) -> bytes | None:
+        return memories.create(
+            tx,
+            part,
+            said,
+            status=status,
+            valid_from=starts,
+            valid_to=memory.valid_to,
+            reason=reason,
+        )
+
+    ref = create(memory)
     if ref is None:  # the very same statement, which no longer holds: said anew
-        again = msgspec.structs.replace(memory, meta={**memory.meta, "stated": tx.now})
-        ref = memories.create(tx, part, again, **create)  # type: ignore[arg-type]
+        ref = create(msgspec.structs.replace(memory, meta={**memory.meta, "stated": tx.now}))
         assert ref is not None
     join(tx, part, key, ref, held)
     return ref, "new"
@@ -365,9 +375,7 @@ def _link(tx: Tx, part: Part, chain: list[Member], low: int, high: int) -> None:
             continue
         keeps_closed = closed or (by is not None and bool(state.flags & refs.CLOSED))
         op = "supersede" if by is not None else "close" if keeps_closed else "reopen"
-        tx.record(
-            part, op, member.ref, state, reason=LINK, valid_to=end, replaced_by=by
-        )
+        tx.record(part, op, member.ref, state, reason=LINK, valid_to=end, replaced_by=by)
         fresh = tx.reader.state(part, member.ref)
         assert fresh is not None
         chain[index] = msgspec.structs.replace(member, state=fresh)
@@ -393,9 +401,7 @@ def _derived(member: Member) -> bool:
     return member.memory.deriver.name != memories.STATED
 
 
-def _known(
-    tx: Tx, part: Part, chain: list[Member], memory: Memory, starts: int
-) -> Member | None:
+def _known(tx: Tx, part: Part, chain: list[Member], memory: Memory, starts: int) -> Member | None:
     """The fact that says the same of the same time already."""
     assert memory.triple is not None
     same = canonical(tx.reader, part, memory.triple[2])

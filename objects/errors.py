@@ -80,6 +80,12 @@ class Blocked(Refused):
     default_hint = "it was forgotten here; 'remem tombstones' lists what blocks"
 
 
+class Forgotten(Refused):
+    """What was asked for was forgotten: its bytes are gone or wait for a purge."""
+
+    default_hint = "'remem tombstones' lists what was forgotten here"
+
+
 class HeadMoved(Refused):
     """Compare-and-set failed: another change came first."""
 

@@ -1,6 +1,9 @@
 """Forgetting: gone from every view at once, with what was derived only from it.
 
-The bytes wait for purge.  What else cites other evidence loses this citation and stays.
+The bytes wait for a purge, and until then a forgetting can be taken back.  What it takes is worked
+out by `remem.objects.forget_plan`.
+
+Source: remem-store(5), TOMBSTONES; remem-forget(1).
 """
 
 from __future__ import annotations
@@ -9,27 +12,50 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import chains, memories, oid, refs, tombs
+from remem.objects import chains, encode, memories, oid, refs, tombs
+from remem.objects.derive import queue
 from remem.objects.errors import NotFound, Refused
+from remem.objects.forget_plan import ERASED, plan, revisions
 from remem.objects.model import Memory
+from remem.objects.tombs import values_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from remem.objects.encode import Obj
+    from remem.objects.forget_plan import Erasure, Item, Plan
     from remem.objects.reader import Part
     from remem.objects.tx import Tx
 
+__all__ = ["FORGOTTEN", "RESTORED", "apply", "forget", "forget_many", "restore", "values_of"]
 
-class Forgotten(msgspec.Struct):
-    """What a forgetting took: refs of observations and memories, memories that lost a citation."""
+FORGOTTEN = "forgotten"  # reason of a revision that only takes a citation away
+RESTORED = "restored"  # reason of what takes a forgetting back
+
+
+class Forgetting(msgspec.Struct):
+    """What a forgetting took: refs of observations and memories, memories that lost a citation.
+
+    Attributes:
+        held: refs asked for that a hold keeps.
+        known: refs asked for that were forgotten before.
+    """
 
     observations: list[bytes] = []
     memories: list[bytes] = []
     lost_citation: list[bytes] = []
+    held: list[bytes] = []
+    known: list[bytes] = []
+
+    def add(self, other: Forgetting) -> None:
+        """Add what another one took."""
+        for name in self.__struct_fields__:
+            getattr(self, name).extend(getattr(other, name))
 
 
 def forget(
     tx: Tx, part: Part, ref: bytes, *, reason: str = "", allow_return: bool = False
-) -> Forgotten:
+) -> Forgetting:
     """Forget one ref.
 
     Args:
@@ -43,81 +69,168 @@ def forget(
         NotFound: there is no such ref.
         Refused: it is held, or something derived only from it is; nothing was changed.
     """
-    done = Forgotten()
-    _forget(tx, part, ref, reason, allow_return, done)
+    tx.flush()
+    found = plan(tx.reader, [(part, ref)])
+    if found.held:
+        raise refusal(found.held[0])
+    return apply(tx, found, reason=reason, allow_return=allow_return)
+
+
+def forget_many(
+    tx: Tx, items: Iterable[Item], *, reason: str = "", allow_return: bool = False
+) -> Forgetting:
+    """Forget many refs; what a hold keeps is left out, with a row of the audit chain for each."""
+    tx.flush()
+    found = plan(tx.reader, items)
+    for part, ref, _ in found.held:
+        tx.refuse("forget", "held", part.number, ref)
+    return apply(tx, found, reason=reason, allow_return=allow_return)
+
+
+def refusal(held: tuple[Part, bytes, bytes]) -> Refused:
+    """The error for a forgetting that a hold keeps."""
+    part, asked, holder = held
+    what = f"'{oid.short(asked)}' is held"
+    if holder != asked:
+        what = f"'{oid.short(holder)}', which was derived from '{oid.short(asked)}', is held"
+    return Refused(what, hint=f"'remem hold release {oid.short(holder)}' comes first").audited(
+        "forget", "held", part.number, asked
+    )
+
+
+# -- doing it -----------------------------------------------------------------------------------
+
+
+def apply(tx: Tx, found: Plan, *, reason: str = "", allow_return: bool = False) -> Forgetting:
+    """Do what a plan says, in the transaction on whose snapshot it was made."""
+    done = Forgetting(held=[ref for _, ref, _ in found.held], known=[ref for _, ref in found.known])
+    linked: dict[bytes, Part] = {}
+    for one in found.erase:
+        key = _erase(tx, one, reason, allow_return)
+        if key is not None:
+            linked[key] = one.part
+        memory = one.state.type == refs.MEMORY
+        (done.memories if memory else done.observations).append(one.ref)
+    for loss in found.lose:
+        state, memory_head = memories.head(tx, loss.part, loss.ref)
+        new = without(memory_head, loss.cites)
+        memories.replace(tx, loss.part, loss.ref, state, new, reason=FORGOTTEN)
+        done.lost_citation.append(loss.ref)
+    tx.flush()
+    for key, part in linked.items():
+        chains.relink(tx, part, key)
     return done
 
 
-def _forget(
-    tx: Tx, part: Part, ref: bytes, reason: str, allow_return: bool, done: Forgotten
-) -> None:
-    state = tx.reader.state(part, ref)
-    if state is None:
-        raise NotFound(f"nothing has the id '{oid.short(ref)}'")
-    if refs.STATUSES[state.status] == "erased":
-        return
-    if state.flags & refs.HELD:
-        raise Refused(
-            f"'{oid.short(ref)}' is held", hint="'remem hold release' of it comes first"
-        ).audited("forget", "held", part.number, ref)
-    revisions = objects_of(tx, part, state)
-    texts = [] if allow_return else [text for _, obj in revisions for text in values_of(obj)]
+def _erase(tx: Tx, one: Erasure, reason: str, allow_return: bool) -> bytes | None:
+    """Set the tombstone of one ref; the key of the chain that loses a fact, or None."""
+    part, ref = one.part, one.ref
+    texts: list[str] = []
+    if not allow_return:
+        texts = one.texts or [t for _, obj in one.revisions for t in values_of(obj)]
     key = None
-    for _, obj in revisions:
+    for _, obj in one.revisions:
         if isinstance(obj, Memory):
             key = key or chains.chain_of(tx, part, ref, obj)
             for cited in obj.cites:
                 tx.txn.delete("cites", part.prefix + cited + ref)
-    tx.record(part, "erase", ref, state, status="erased", reason=reason)
+    tx.record(part, "erase", ref, one.state, status="erased", reason=reason)
     tombs.bury(tx, part, ref, texts, reason)
-    (done.memories if state.type == refs.MEMORY else done.observations).append(ref)
-    if key is not None:
-        tx.txn.delete("chains", key + ref)
-        chains.relink(tx, part, key)
-    for object_id, _ in revisions:
-        for memory_ref in tx.reader.cited_by(part, object_id):
-            _uncite(tx, part, memory_ref, object_id, reason, allow_return, done)
+    deriver = next((o.deriver.name for _, o in one.revisions if isinstance(o, Memory)), "")
+    for cited in one.again:
+        source = tx.reader.ref_of(part, cited)
+        queue.lease(tx, part, source, deriver, anew=True)
+        queue.retry(tx, part, source, deriver)
+    return key
 
 
-def _uncite(
-    tx: Tx,
-    part: Part,
-    ref: bytes,
-    observation: bytes,
-    reason: str,
-    allow_return: bool,
-    done: Forgotten,
-) -> None:
-    """Take one citation from a memory; a memory without any is forgotten too."""
-    state, memory = memories.head(tx, part, ref)
-    others = [
-        cited
-        for cited in memory.cites
-        if cited != observation and not erased(tx, part, tx.reader.ref_of(part, cited))
-    ]
-    if not others:
-        _forget(tx, part, ref, reason, allow_return, done)
-        return
-    memories.replace(tx, part, ref, state, memories.with_cites(memory, others), reason="forgotten")
-    done.lost_citation.append(ref)
+def restore(tx: Tx, part: Part, ref: bytes) -> list[bytes]:
+    """Take a forgetting back while the bytes wait for the purge.
+
+    What was derived from the ref, or stated it, and went with it comes back too, and a memory that
+    only lost its citation has it again.
+
+    Returns:
+        The refs that are there again.
+
+    Raises:
+        NotFound: the ref has no tombstone.
+        Refused: its bytes are gone.
+    """
+    tx.flush()
+    tomb = tombs.get(tx.reader, part, ref)
+    state = tx.reader.state(part, ref)
+    if tomb is None or state is None:
+        raise NotFound(f"'{oid.short(ref)}' has no tombstone")
+    if tomb.purged is not None or not revisions(tx.reader, part, state):
+        raise Refused(
+            f"the bytes of '{oid.short(ref)}' are gone",
+            hint="'remem tombstones lift' lets the value be added again",
+        ).audited("restore", "purged", part.number, ref)
+    own = dict(revisions(tx.reader, part, state))
+    cited = {c for obj in own.values() if isinstance(obj, Memory) for c in obj.cites}
+    back = [ref]
+    again: list[tuple[bytes, bytes]] = []
+    for entry in tx.reader.log(part, reverse=True):
+        if entry.time < tomb.time:
+            break
+        if entry.time > tomb.time or entry.ref == ref:
+            continue
+        if refs.OPS[entry.op] == "erase":
+            if entry.new in cited or _cites_any(tx, part, entry.new, own):
+                back.append(entry.ref)
+        elif entry.reason == FORGOTTEN and entry.old and _cites_any(tx, part, entry.old, own):
+            again.append((entry.ref, entry.old))
+    for one in back:
+        _bring_back(tx, part, one)
+    for memory, earlier in again:
+        _cite_again(tx, part, memory, earlier)
+    return back
 
 
-def erased(tx: Tx, part: Part, ref: bytes) -> bool:
-    """Whether a ref has been forgotten."""
-    return tx.txn.get("tombs", part.prefix + ref) is not None
-
-
-def objects_of(tx: Tx, part: Part, state: refs.RefState) -> list[tuple[bytes, Obj]]:
-    """(id, object) of every revision of a ref that is still there."""
-    found: dict[bytes, Obj] = {}
+def _bring_back(tx: Tx, part: Part, ref: bytes) -> None:
+    state = tx.reader.state(part, ref)
+    assert state is not None
+    before = "provisional"
     for entry in tx.reader.entries(part, state):
-        for object_id in (entry.new, entry.old):
-            if object_id is not None and object_id not in found:
-                if tx.txn.get("objects", part.prefix + object_id) is not None:
-                    found[object_id] = tx.reader.object(part, object_id)
-    return list(found.items())
+        if entry.status != ERASED:
+            before = refs.STATUSES[entry.status]
+            break
+    tombs.remove(tx, part, ref)
+    tx.record(part, "release", ref, state, status=before, reason=RESTORED)
+    tx.flush()
+    for object_id, obj in revisions(tx.reader, part, state):
+        if isinstance(obj, Memory) and object_id == state.head:
+            for cited in obj.cites:
+                tx.txn.put("cites", part.prefix + cited + ref, b"")
+            chains.relink_of(tx, part, ref)
 
 
-def values_of(obj: Obj) -> list[str]:
-    """What of an object must not come back."""
-    return [obj.text]
+def _cite_again(tx: Tx, part: Part, ref: bytes, earlier: bytes) -> None:
+    """Give a memory the head back that it had before it lost a citation, if it is as it was."""
+    state = tx.reader.state(part, ref)
+    if state is None or state.head is None or state.status == ERASED:
+        return
+    last = next(e for e in tx.reader.entries(part, state) if e.reason != chains.LINK)
+    if last.reason != FORGOTTEN or last.old != earlier:
+        return
+    old = tx.reader.object(part, earlier)
+    tx.record(part, "rollback", ref, state, new=earlier, reason=RESTORED)
+    for cited in old.cites if isinstance(old, Memory) else ():
+        tx.txn.put("cites", part.prefix + cited + ref, b"")
+
+
+def _cites_any(tx: Tx, part: Part, object_id: bytes | None, observations: dict[bytes, Obj]) -> bool:
+    data = None if object_id is None else tx.txn.get("objects", part.prefix + object_id)
+    obj = None if data is None else encode.decode(data)
+    return isinstance(obj, Memory) and any(c in observations for c in obj.cites)
+
+
+def without(memory: Memory, left: list[bytes]) -> Memory:
+    """The same memory with fewer citations; its span stays with the one that it is of."""
+    span = memory.span
+    if span is not None:
+        own = memory.cites[span.cite]
+        place = left.index(own) if own in left else None
+        span = None if place is None else msgspec.structs.replace(span, cite=place)
+    return msgspec.structs.replace(memory, salt=encode.ZERO_SALT, cites=left, span=span)

@@ -172,7 +172,8 @@ class ObjectCheck:
         ):
             found.bad_object(object_id, "its scope is not that of its partition")
         if type(obj) is Memory:
-            is_head = cached is not None and state.head == object_id
+            lives = cached is not None and state.status != ERASED
+            is_head = lives and state.head == object_id
             self._check_cites(prefix, object_id, obj, ref, is_head)
         elif type(obj) is Observation and obj.source is not None and obj.source.id:
             if part is not None and object_id == ref:
@@ -315,6 +316,8 @@ class ObjectCheck:
             for value in tomb.values:
                 if self.txn.get("values", key[:4] + value) is None:
                     self._bad_tomb(where, f"its value {value.hex()} is not listed")
+            if tomb.purged is not None:
+                self._check_purged(key, where)
         for key, ref in self.txn.scan("values"):
             listed = self.txn.get("tombs", key[:4] + ref)
             try:
@@ -323,6 +326,16 @@ class ObjectCheck:
                 known = True  # named above
             if not known:
                 self._bad_tomb(f"value {key[4:].hex()}", f"no tombstone of ref {ref.hex()} has it")
+
+    def _check_purged(self, key: bytes, where: str) -> None:
+        """Nothing leads to what was purged: no job, no citation, no receipt."""
+        if next(self.txn.scan_prefix("jobs", key), None) is not None:
+            self._bad_tomb(where, "it was purged, yet it has a job")
+        for object_id in (key[4:], *self.folds.heads(key[:4], key[4:])):
+            if next(self.txn.scan_prefix("cites", key[:4] + object_id), None) is not None:
+                self._bad_tomb(where, "it was purged, yet it is cited")
+            if self.txn.get("receipts", key[:4] + object_id) is not None:
+                self._bad_tomb(where, "it was purged, yet it has a receipt")
 
     def _bad_tomb(self, where: str, what: str) -> None:
         self.found.problem(where, what)

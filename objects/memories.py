@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from remem.objects import encode, refs, tombs
 from remem.objects.errors import BadInput, Blocked, NotFound
-from remem.objects.model import MEMORY_KINDS, Memory
+from remem.objects.model import MEMORY_KINDS, Memory, Span
 
 if TYPE_CHECKING:
     from remem.objects.reader import Part
@@ -146,3 +148,15 @@ def with_cites(memory: Memory, cites: list[bytes]) -> Memory:
         memory.anchors,
         memory.meta,
     )
+
+
+def without_cite(memory: Memory, cited: bytes) -> Memory:
+    """The same memory without one citation, ready to be sealed; the span goes with it."""
+    place = memory.cites.index(cited)
+    left = with_cites(memory, memory.cites[:place] + memory.cites[place + 1 :])
+    span = memory.span
+    if span is not None:
+        at = span.cite - (span.cite > place)
+        moved = None if span.cite == place else Span(at, span.start, span.end)
+        left = msgspec.structs.replace(left, span=moved)
+    return left

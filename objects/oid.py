@@ -41,6 +41,15 @@ def short(oid: bytes) -> str:
     return oid.hex()[:SHOWN]
 
 
+def distinct(oids: list[bytes]) -> list[str]:
+    """The first digits of each id, as many as tell them apart."""
+    for digits in range(SHOWN, 2 * ID_BYTES):
+        names = [oid.hex()[:digits] for oid in oids]
+        if len(set(names)) == len(names):
+            return names
+    return [oid.hex() for oid in oids]
+
+
 def from_hex(text: str) -> bytes:
     """An id from 64 hex digits.
 

@@ -148,6 +148,7 @@ class ChangeLine(_Form, kw_only=True, rename={"edits": "set"}):
     object: ObjectForm | None = None
     receipt: tuple[str, list[str]] | None = None
     gone: bool = False
+    back: bool = False
 
 
 class ScopeLine(_Form, kw_only=True):

@@ -55,15 +55,32 @@ def key_of(tx: Tx, part: Part, ref: bytes) -> bytes | None:
     return chains.chain_of(tx, part, ref, obj) if isinstance(obj, Memory) else None
 
 
-def relink(tx: Tx, part: Part, key: bytes, brought: Iterable[set[bytes]]) -> None:
-    """Link a chain anew when it holds facts that the pack did not bring.
+def is_mixed(tx: Tx, part: Part, key: bytes, brought: Iterable[set[bytes]]) -> bool:
+    """Whether a chain holds a fact that the pack did not bring, or that was changed here.
 
-    A chain that came whole is linked by its own changes.
+    A chain that came whole is linked by its own changes, any other one anew.
     """
-    for member in chains.members(tx.reader, part, key):
-        if not any(member.ref in refs for refs in brought):
-            chains.relink(tx, part, key)
-            return
+    tx.flush()
+    for row, _ in tx.txn.scan_prefix("chains", key):
+        ref = row[len(key) :]
+        state = tx.reader.state(part, ref)
+        if state is None:
+            continue
+        if not any(ref in facts for facts in brought):
+            return True
+        if any(entry.origin is None for entry in tx.reader.entries(part, state)):
+            return True
+    return False
+
+
+def own_end(tx: Tx, part: Part, ref: bytes) -> int | None:
+    """When a fact was closed apart from its chain, microseconds UTC, or None."""
+    tx.flush()
+    member = chains.member_of(tx.reader, part, ref)
+    if member is None:
+        return None
+    end = chains.ending(tx.reader, part, member)
+    return end.at if end.closed else None
 
 
 def aliases(reader: Reader, part: Part) -> list[tuple[str, str]]:

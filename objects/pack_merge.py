@@ -1,10 +1,11 @@
 """Taking a pack in: the union of its changes with those of the store, and never what was forgotten.
 
 Each change is known (the ref's log holds it), new (appended), blocked (a tombstone here), skipped
-(a conflict, listed) or rejected (cannot be taken).  A change carries what it changed from and to;
-it is appended when the fields that it changed still have here the value from before, or have the
-new one already.  Objects are kept byte for byte under their own id; so that the same evidence is
-recognised when it comes in again, the id that it would have had here leads to its ref.
+(a conflict, which is listed, or a link of a chain that is linked here) or rejected (cannot be
+taken).  A change carries what it changed from and to; it is appended when the fields that it
+changed still have here the value from before, or have the new one already.  Objects are kept byte
+for byte under their own id; so that the same evidence is recognised when it comes in again, the id
+that it would have had here leads to its ref.
 
 A pack is believed for what happened, not for what is to be trusted: unless the owner says so,
 "verified" becomes "legacy_unverified" and nothing that is withheld here is let out by a pack.  The
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import forget, memories, pack_facts, refs
+from remem.objects import chains, pack_facts, refs
 from remem.objects.model import Memory, Rejected, Scope
+from remem.objects.pack_forget import Burial
 from remem.objects.pack_objects import Chain, Objects, Outcome
 from remem.objects.pack_read import CREATE, ROLLBACK, Alias, Change
 from remem.objects.scope import DEFAULT_AGENT, DEFAULT_SESSION
@@ -37,16 +39,10 @@ if TYPE_CHECKING:
 MAX_LISTED = 1000
 
 ERASED = refs.STATUS_CODE["erased"]
-CHAIN = "chain"  # reason of the changes that link a chain
-FORGOTTEN = "forgotten"  # reason of the changes that follow from a forgetting
 FLAG = refs.OP_CODE["flag"]
-ORPHANED = refs.STATUS_CODE["orphaned"]
-PURGE = refs.OP_CODE["purge"]
-_ENDS = frozenset(refs.OP_CODE[op] for op in ("erase", "purge", "flag"))
 _WITHHELD = frozenset(
     refs.STATUS_CODE[name] for name in ("pending", "quarantined", "orphaned", "rejected", "expired")
 )
-_encode_receipt = msgspec.msgpack.Encoder().encode
 
 
 class Conflict(msgspec.Struct, frozen=True):
@@ -125,14 +121,15 @@ class Merge:
         self.stopped: set[bytes] = set()
         self.barred: set[bytes] = set()
         self.facts: set[bytes] = set()
-        self._linked: dict[bytes, Part] = {}  # chains that got a fact
-        self._torn: dict[bytes, Part] = {}  # chains that both sides linked
+        self._linked: dict[bytes, Part] = {}  # chains that got or lost a fact
+        self._mixed: dict[bytes, bool] = {}  # chains that are linked anew, not as the pack says
         self._objects = Objects(tx)
         self._last: dict[int, int] = {}
-        self._forgotten: list[tuple[Part, bytes]] = []
+        self._burial = Burial(tx)
 
     def run(self, batch: list[Record]) -> Merge:
         """Join the changes in their order, then draw the consequences of what was forgotten."""
+        self._burial.prepare(self._to_forget(batch))
         for record in batch:
             self.sum.read += 1
             if isinstance(record, Rejected):
@@ -148,15 +145,23 @@ class Merge:
                 self.sum.new += 1
             except Outcome as outcome:
                 self._note(record, outcome)
-        self.tx.flush()
-        for part, ref in self._forgotten:
-            self._cascade(part, ref)
-        self.tx.flush()
+        self._burial.carry()
         for key, part in self._linked.items():
-            pack_facts.relink(self.tx, part, key, (self.facts, self.rules.facts))
-        for key, part in self._torn.items():
-            pack_facts.relink(self.tx, part, key, ())
+            if pack_facts.is_mixed(self.tx, part, key, (self.facts, self.rules.facts)):
+                chains.relink(self.tx, part, key)
         return self
+
+    def _to_forget(self, batch: list[Record]) -> list[tuple[Part, bytes]]:
+        """Refs that live here and are forgotten by changes of the batch."""
+        found: dict[bytes, Part] = {}
+        for change in batch:
+            if not isinstance(change, Change) or not change.ends:
+                continue
+            part = self._part(change.scope) if self.rules.apply_tombstones else None
+            state = None if part is None else self.tx.reader.state(part, change.ref)
+            if part is not None and state is not None and state.status != ERASED:
+                found[change.ref] = part
+        return [(part, ref) for ref, part in found.items()]
 
     def _reject(self, where: str, why: str) -> None:
         self.sum.rejected += 1
@@ -178,15 +183,9 @@ class Merge:
 
     def _skip(self, change: Change, why: str) -> None:
         self.sum.skipped += 1
-        part = self._part(change.scope)
-        key = None
-        if part is not None and change.reason == CHAIN:
-            key = pack_facts.key_of(self.tx, part, change.ref)
-        if part is not None and key is not None:
-            self._torn[key] = part
-            why += "; its chain is linked anew"
-        else:
-            self.stopped.add(change.ref)
+        if not why:
+            return
+        self.stopped.add(change.ref)
         if len(self.sum.conflicts) < MAX_LISTED:
             conflict = Conflict(change.where, change.ref, refs.OPS[change.op], why)
             self.sum.conflicts.append(conflict)
@@ -240,7 +239,7 @@ class Merge:
         stated = change.status[1]
         status = ERASED if change.gone else believed(stated, None, self.rules.trust)
         self._objects.chains[change.ref] = Chain(())
-        entry = self._append(
+        self._append(
             part,
             change,
             None,
@@ -252,47 +251,49 @@ class Merge:
             replaced_by=None if change.replaced_by is None else change.replaced_by[1],
             lane=self.tx.lane(part, scope),
         )
-        if change.gone:
-            self._objects.bury(part, change, None, entry.time)
 
     def _continue(self, part: Part, change: Change, state: refs.RefState) -> None:
         if not self.tx.reader.sees_lane(part, state.lane):
             raise Outcome("rejected", "its agent or session is outside the grant")
         chain = self._objects.chain(part, change.ref, state)
-        forgotten = chain.status == ERASED
+        lives = state.status != ERASED
+        forgotten = self._objects.is_erased(part, change.ref)
         if change.obj is not None and state.status == ERASED:
             raise Outcome("blocked")
         if chain.held.get(change.identity, 0) >= change.n or change.op == CREATE:
             raise Outcome("known")
-        if forgotten and change.op not in _ENDS:
+        ends = change.ends
+        if forgotten and not ends and change.op != FLAG:
             raise Outcome("blocked")
-        ends = change.gone or change.op == PURGE or (change.status or (0, 0))[1] == ERASED
+        mixed = state.type == refs.MEMORY and not ends and self._is_mixed(part, change.ref)
+        if mixed and change.reason == chains.LINK:
+            raise Outcome("skipped")  # links follow from the facts
         stopped = change.ref in self.stopped or change.ref in self.rules.stopped
         if stopped and not (ends or forgotten):
             raise Outcome("skipped", "an earlier change of the same ref was skipped")
-        lives = state.status != ERASED
         if lives and (ends or change.op == FLAG):
             if not self.rules.apply_tombstones:
                 raise Outcome("skipped", "it was forgotten there and is kept here")
-            if ends and state.flags & refs.HELD:
-                raise Outcome("skipped", "it was forgotten there and is on hold here")
+            if ends and (state.flags & refs.HELD or change.ref in self._burial.held):
+                raise Outcome("skipped", "it, or what was derived from it, is on hold here")
         stated = _join("status", change.status, chain.status, ends)
         head = _join("head", change.head, state.head, ends)
         valid_from = _join("valid_from", change.valid_from, state.valid_from, ends)
-        valid_to = _join("valid_to", change.valid_to, state.valid_to, ends)
-        replaced_by = _join("replaced_by", change.replaced_by, state.replaced_by, ends)
+        valid_to, replaced_by = state.valid_to, state.replaced_by
+        if mixed and change.valid_to is not None:
+            # What a link put there is no change of this side: only an end of its own is.
+            valid_to = pack_facts.own_end(self.tx, part, change.ref)
+        free = ends or (mixed and valid_to is None)
+        valid_to = _join("valid_to", change.valid_to, valid_to, free)
+        replaced_by = _join("replaced_by", change.replaced_by, replaced_by, ends or mixed)
         assert stated is not None
-        after = (head, stated, valid_from, valid_to, replaced_by)
-        here = (state.head, chain.status, state.valid_from, state.valid_to, state.replaced_by)
-        if change.reason == CHAIN and lives and not ends and after == here:
-            raise Outcome("known")  # the chain was linked so here already
         if change.op == ROLLBACK and head is not None and lives:
             if self.tx.reader.object_bytes(part, head) is None:
                 raise Outcome("rejected", "the object that it goes back to is not here")
         self._take(part, change, self.tx.reader.lane(part, state.lane), state.type)
         if ends or not lives:
             status = ERASED
-        elif change.status is None:
+        elif change.status is None or change.back:
             status = state.status
         else:
             status = believed(stated, state.status, self.rules.trust)
@@ -308,13 +309,23 @@ class Merge:
             replaced_by=replaced_by,
             lane=state.lane,
         )
-        if ends and (lives or not forgotten):
-            key = self._objects.bury(part, change, state, entry.time)
+        if ends and (lives or (change.erases and not forgotten)):
+            key = self._burial.bury(part, change, entry.time, lived=lives)
+            self.sum.erased += lives
             if key is not None:
                 self._linked[key] = part
-        if ends and lives:
-            self.sum.erased += 1
-            self._forgotten.append((part, change.ref))
+
+    def _is_mixed(self, part: Part, ref: bytes) -> bool:
+        """Whether the chain of a fact is linked anew after this batch."""
+        key = pack_facts.key_of(self.tx, part, ref)
+        if key is None:
+            return False
+        if key not in self._mixed:
+            brought = (self.facts, self.rules.facts)
+            self._mixed[key] = pack_facts.is_mixed(self.tx, part, key, brought)
+        if self._mixed[key]:
+            self._linked[key] = part
+        return self._mixed[key]
 
     def _take(self, part: Part, change: Change, lane: tuple[str, str], kind: int) -> None:
         try:
@@ -346,11 +357,13 @@ class Merge:
         # restored partition knows what it believed when; elsewhere the change was learnt now.
         last = self._last.get(part.number)
         if last is None:
-            seq = self.tx.reader.last_seq(part)
-            last = self.tx.reader.entry(part, seq).time if seq else change.time
+            # Of whichever agent or session: the grant need not cover the last entry.
+            number = self.tx.reader.last_seq(part).to_bytes(8, "big")
+            data = self.tx.txn.get("log", part.prefix + number)
+            last = change.time if data is None else refs.decode_entry(data).time
         moment = change.time if last <= change.time <= self.tx.now else self.tx.now
         self._last[part.number] = moment
-        self.sum.lowered += status not in (stated, ERASED)
+        self.sum.lowered += ERASED not in (status, stated) and status != stated
         entry = self.tx.adopt(
             part,
             state,
@@ -378,26 +391,6 @@ class Merge:
         chain.held[change.identity] = chain.held.get(change.identity, 0) + 1
         chain.status = stated
         return entry
-
-    def _cascade(self, part: Part, ref: bytes) -> None:
-        """Carry a forgetting to what was derived here, where the pack does not say it itself."""
-        tx = self.tx
-        citing = {m for o in self._objects.heads(part, ref) for m in tx.reader.cited_by(part, o)}
-        for memory_ref in sorted(citing):
-            state = tx.reader.state(part, memory_ref)
-            if state is None or state.head is None or state.status == ERASED:
-                continue
-            memory = tx.reader.object(part, state.head)
-            assert isinstance(memory, Memory)
-            left = [c for c in memory.cites if not self._objects.is_erased(part, c)]
-            if left:
-                new = memories.with_cites(memory, left)
-                memories.replace(tx, part, memory_ref, state, new, reason=FORGOTTEN)
-            elif not state.flags & refs.HELD:
-                forget.forget(tx, part, memory_ref, reason=FORGOTTEN)
-            elif state.status != ORPHANED:
-                tx.record(part, "orphan", memory_ref, state, status="orphaned", reason=FORGOTTEN)
-            tx.flush()
 
 
 def _join(

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import chains, encode, forget, oid, pack_facts, pack_write, refs, tombs
+from remem.objects import encode, forget, oid, pack_facts, pack_write, refs, tombs
 from remem.objects.model import Memory, Observation
 from remem.objects.pack_read import CREATE, Change
-from remem.objects.pack_write import ERASED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -134,13 +133,9 @@ class Objects:
         return txn.get("refs", key) is not None or txn.get("revs", key) is not None
 
     def is_erased(self, part: Part, object_id: bytes) -> bool:
-        """True when the log here says so, and not only that a pack came without the bytes."""
+        """True when the ref of an object has a tombstone here."""
         ref = self.tx.reader.ref_of(part, object_id)
-        data = self.tx.txn.get("refs", part.prefix + ref)
-        if data is None:
-            return False
-        state = refs.decode_state(data)
-        return state.status == ERASED and self.chain(part, ref, state).status == ERASED
+        return self.tx.txn.get("tombs", part.prefix + ref) is not None
 
     def is_forgotten(self, part: Part, own_id: bytes, obj: encode.Obj) -> bool:
         """True when a tombstone here keeps an object out: the one place that decides it."""
@@ -154,46 +149,6 @@ class Objects:
     def lost_evidence(self, part: Part, obj: encode.Obj) -> bool:
         """True for a memory of which everything that it cites was forgotten here."""
         return isinstance(obj, Memory) and all(self.is_erased(part, c) for c in obj.cites)
-
-    def bury(
-        self, part: Part, change: Change, state: refs.RefState | None, time: int
-    ) -> bytes | None:
-        """Set the tombstone of a ref that the pack forgot; what is here must not come back.
-
-        Args:
-            part: its partition.
-            change: the change that forgets it.
-            state: the state before that, None when the ref was never here.
-            time: record time of the change here.
-
-        Returns:
-            Key of the chain that lost a fact, or None.
-        """
-        tx, ref = self.tx, change.ref
-        tx.flush()
-        here = [] if state is None else [obj for _, obj in forget.objects_of(tx, part, state)]
-        tombs.bury(tx, part, ref, [t for obj in here for t in forget.values_of(obj)], change.reason)
-        tomb = tombs.get(tx.reader, part, ref)
-        assert tomb is not None
-        purged = None if here else time
-        said = msgspec.structs.replace(tomb, time=time, principal=change.principal, purged=purged)
-        tombs.put(tx, part, ref, said)
-        key = None
-        for obj in here:
-            if isinstance(obj, Memory):
-                key = key or chains.chain_of(tx, part, ref, obj)
-                for cited in obj.cites:
-                    tx.txn.delete("cites", part.prefix + cited + ref)
-        if key is not None:
-            tx.txn.delete("chains", key + ref)
-        return key
-
-    def heads(self, part: Part, ref: bytes) -> set[bytes]:
-        """Every object that was a head of a ref."""
-        self.tx.flush()
-        state = self.tx.reader.state(part, ref)
-        entries = () if state is None else self.tx.reader.entries(part, state)
-        return {entry.new for entry in entries if entry.new is not None}
 
 
 def _kind(obj: encode.Obj) -> int:

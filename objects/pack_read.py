@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 CREATE = refs.OP_CODE["create"]
+ERASED = refs.STATUS_CODE["erased"]
+PURGE = refs.OP_CODE["purge"]
 ROLLBACK = refs.OP_CODE["rollback"]
 MAX_LABEL_B = 1024
 IdEdit = tuple[bytes | None, bytes | None] | None
@@ -56,6 +58,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         n: which of several changes that are otherwise told apart by nothing.
         data: bytes of the object that it brought, or None; obj: the same, decoded.
         gone: it brought an object, and the ref was forgotten since.
+        back: it forgot the ref, and that was taken back since.
     """
 
     where: str
@@ -81,6 +84,17 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     obj: Observation | Memory | None
     receipt: tuple[str, list[str]] | None
     gone: bool
+    back: bool
+
+    @property
+    def erases(self) -> bool:
+        """True for a change that forgets its ref, and was not taken back."""
+        return not self.back and self.status is not None and self.status[1] == ERASED
+
+    @property
+    def ends(self) -> bool:
+        """True for a change that tells that its ref was forgotten."""
+        return self.gone or self.erases or (self.op == PURGE and not self.back)
 
     @property
     def identity(self) -> tuple[int, int, str, str, str]:
@@ -215,6 +229,9 @@ def _change(raw: bytes, where: str, scope: tuple[str, str, str]) -> Change:
     elif line.receipt is not None or line.chain:
         raise ValueError("a receipt or a chain comes with its object only")
     fact = isinstance(obj, Memory) and obj.triple is not None
+    status = _statuses(edits.status)
+    if line.back and (status or (0, 0))[1] != ERASED and op != PURGE:
+        raise ValueError("only a forgetting can have been taken back")
     if line.chain and not (fact and line.chain in MODES):
         raise ValueError("only a fact is in a chain, a single or a multi one")
     return Change(
@@ -228,7 +245,7 @@ def _change(raw: bytes, where: str, scope: tuple[str, str, str]) -> Change:
         session=line.session,
         chain=line.chain,
         head=head,
-        status=_statuses(edits.status),
+        status=status,
         valid_from=None if edits.valid_from is msgspec.UNSET else edits.valid_from,
         valid_to=None if edits.valid_to is msgspec.UNSET else edits.valid_to,
         replaced_by=_ids(edits.replaced_by),
@@ -241,6 +258,7 @@ def _change(raw: bytes, where: str, scope: tuple[str, str, str]) -> Change:
         obj=obj,
         receipt=line.receipt,
         gone=line.gone,
+        back=line.back,
     )
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from remem.objects.store import Store
 
 ERASED = refs.STATUS_CODE["erased"]
+PURGE = refs.OP_CODE["purge"]
 ROLLBACK = refs.OP_CODE["rollback"]
 _BUFFER_B = 1 << 20
 _decode_receipt = msgspec.msgpack.Decoder(tuple[str, list[str]]).decode
@@ -157,7 +158,9 @@ def _lines(reader: Reader, part: Part) -> Iterator[pack.ChangeLine]:
             lowered[entry.ref] = said
         form = receipt = None
         mode = ""
-        missing = False
+        missing = back = False
+        if entry.op == PURGE or (said == ERASED and said_before != said):
+            back = _taken_back(reader, part, entry)
         moved = entry.new is not None and (before is None or entry.new != before.new)
         if moved and entry.new is not None and entry.op != ROLLBACK:
             state = reader.state(part, entry.ref)
@@ -190,7 +193,19 @@ def _lines(reader: Reader, part: Part) -> Iterator[pack.ChangeLine]:
             object=form,
             receipt=receipt,
             gone=missing,
+            back=back,
         )
+
+
+def _taken_back(reader: Reader, part: Part, entry: refs.Entry) -> bool:
+    """Whether a later entry states that the ref is not forgotten any more."""
+    state = reader.state(part, entry.ref)
+    for later in reader.entries(part, state) if state is not None else ():
+        if later.seq == entry.seq:
+            break
+        if (later.status if later.origin is None else later.origin.status) != ERASED:
+            return True
+    return False
 
 
 def _edits(before: refs.Entry | None, said_before: int, entry: refs.Entry, said: int) -> pack.Edits:

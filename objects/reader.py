@@ -3,6 +3,8 @@
 Every method walks only partitions that the grant covers, and hides what lies in an agent or session
 outside it: an id of another scope answers exactly as an unknown one.  A partition that came from
 another reader, and lies outside the grant, is refused by each of them.
+
+What was forgotten cannot be read by any of them, although its bytes wait for a purge.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.objects import audit, encode, oid, refs
-from remem.objects.errors import AmbiguousId, IntegrityError, NotFound, ScopeRefused
+from remem.objects.errors import (
+    AmbiguousId,
+    Forgotten,
+    IntegrityError,
+    NotFound,
+    ScopeRefused,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,15 +59,21 @@ encode_part = msgspec.msgpack.Encoder().encode
 decode_part = msgspec.msgpack.Decoder(Part).decode
 decode_lane = msgspec.msgpack.Decoder(tuple[str, str]).decode
 _CANDIDATES = 12
+_ERASED = refs.STATUS_CODE["erased"]
 
 
 class Reader:
-    """A snapshot seen through a grant."""
+    """A snapshot seen through a grant.
+
+    Attributes:
+        forgets: the store has tombstones, so what is read has to be looked up among them.
+    """
 
     def __init__(self, txn: Txn, grant: Grant) -> None:
         """Bind a transaction to a grant."""
         self.txn = txn
         self.grant = grant
+        self.forgets = txn.count("tombs") > 0
         self._lanes: dict[tuple[int, int], tuple[str, str]] = {}
         self._seen: dict[tuple[int, int], bool] = {}
         self._narrow = grant.agent is not None or grant.session is not None
@@ -190,10 +204,41 @@ class Reader:
         """Number of the last entry of a partition, 0 when it has none."""
         return int.from_bytes(self.txn.get("heads", self._own(part).prefix) or b"\0", "big")
 
+    def erased(self, part: Part, object_id: bytes) -> bytes | None:
+        """The ref that an object belongs to, when that was forgotten, else None."""
+        if not self.forgets:
+            return None
+        prefix = self._own(part).prefix
+        ref = self.txn.get("revs", prefix + object_id) or object_id
+        data = self.txn.get("refs", prefix + ref)
+        state = None if data is None else refs.decode_state(data)
+        if state is None or state.status != _ERASED or not self.sees_lane(part, state.lane):
+            return None
+        return ref
+
+    def forgotten(self, part: Part, ref: bytes) -> Forgotten:
+        """The answer to whoever asks for what was forgotten: when, and the reason code.
+
+        Raises:
+            NotFound: outside the grant.
+        """
+        from remem.objects import instant, tombs
+
+        if self.state(part, ref) is None:
+            raise NotFound(f"no object '{oid.short(ref)}'")
+        tomb = tombs.get(self, part, ref)
+        if tomb is None:
+            return Forgotten(f"'{oid.short(ref)}' was forgotten")
+        reason = f" ({tomb.reason})" if tomb.reason else ""
+        day = instant.rfc3339(tomb.time)[:10]
+        return Forgotten(f"'{oid.short(ref)}' was forgotten on {day}{reason}")
+
     def object_bytes(self, part: Part, object_id: bytes) -> bytes | None:
-        """Stored bytes of an object, or None when unknown, gone or outside the grant."""
+        """Stored bytes of an object, or None when unknown, forgotten or outside the grant."""
         data = self.txn.get("objects", self._own(part).prefix + object_id)
-        if data is not None and self._narrow:
+        if data is None or (self.forgets and self.erased(part, object_id) is not None):
+            return None
+        if self._narrow:
             scope = encode.decode(data).scope
             return data if self.grant.sees_lane(scope.agent, scope.session) else None
         return data
@@ -203,7 +248,12 @@ class Reader:
 
         Raises:
             NotFound: unknown, gone, or outside the grant.
+            Forgotten: it was forgotten, whether or not its bytes are still there.
         """
+        if self.forgets:
+            ref = self.erased(part, object_id)
+            if ref is not None and self.state(part, ref) is not None:
+                raise self.forgotten(part, ref)
         data = self.txn.get("objects", self._own(part).prefix + object_id)
         obj = None if data is None else encode.decode(data)
         if obj is None or not self.grant.sees_lane(obj.scope.agent, obj.scope.session):
@@ -218,14 +268,18 @@ class Reader:
         return ref
 
     def cited_by(self, part: Part, observation: bytes) -> list[bytes]:
-        """Refs of the memories that cite an observation."""
+        """Refs of the memories that cite an observation, without what was forgotten."""
         prefix = self._own(part).prefix + observation
         found = [key[36:] for key, _ in self.txn.scan_prefix("cites", prefix)]
-        return [r for r in found if not self._narrow or self.state(part, r) is not None]
+        if self._narrow:
+            found = [r for r in found if self.state(part, r) is not None]
+        if self.forgets:
+            found = [r for r in found if self.erased(part, r) is None]
+        return found
 
     def receipt(self, part: Part, object_id: bytes) -> bytes | None:
         """Encoded admission receipt of an object, or None for the plain one."""
-        if self._narrow and self.object_bytes(part, object_id) is None:
+        if (self._narrow or self.forgets) and self.object_bytes(part, object_id) is None:
             return None
         return self.txn.get("receipts", self._own(part).prefix + object_id)
 
@@ -255,7 +309,7 @@ class Reader:
         if not found:
             raise NotFound(f"nothing has the id '{text[:80]}'")
         if len(found) > 1:
-            names = ", ".join(oid.short(key) for key in sorted(found)[:_CANDIDATES])
+            names = ", ".join(oid.distinct(sorted(found)[:_CANDIDATES]))
             raise AmbiguousId(f"'{text}' is the beginning of several ids", hint=f"it fits: {names}")
         return next(iter(found.values()))
 

@@ -20,6 +20,7 @@ from remem.objects.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from remem.objects.encode import Obj
     from remem.objects.reader import Part, Reader
     from remem.objects.tx import Tx
 
@@ -55,18 +56,29 @@ _decode = msgspec.msgpack.Decoder(Tomb).decode
 def normal_value(text: str) -> str:
     """A text as it is compared with what was forgotten.
 
-    Case, Unicode form, white space, quotes and final punctuation do not make another value.
+    Case, Unicode form, white space, quotes and final punctuation do not make another value; a text
+    of nothing but these is taken as it is.
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
-    folded = unicodedata.normalize("NFKC", folded).translate(_QUOTES)
-    words = " ".join(folded.split())
-    return words.rstrip(_FINAL + " ")
+    folded = unicodedata.normalize("NFKC", folded)
+    words = " ".join(folded.translate(_QUOTES).split())
+    return words.rstrip(_FINAL + " ") or " ".join(folded.split())
 
 
 def value_key(part: Part, text: str) -> bytes:
     """Key of a value in a partition: its keyed digest."""
     value = normal_value(text).encode("utf-8", "surrogatepass")
     return part.prefix + oid.keyed(part.key, b"value", value, length=DIGEST_B)
+
+
+def values_of(obj: Obj) -> list[str]:
+    """What of an object must not come back: its text, and a triple in plain words."""
+    triple = getattr(obj, "triple", None)
+    if triple is None:
+        return [obj.text]
+    subject, predicate, value = triple
+    plain = f"{subject} {predicate.replace('_', ' ')} {value}"
+    return list(dict.fromkeys((obj.text, plain)))
 
 
 def blocked(tx: Tx, part: Part, text: str) -> bytes | None:
@@ -82,8 +94,7 @@ def bury(tx: Tx, part: Part, ref: bytes, texts: Iterable[str], reason: str) -> N
     for key in keys:
         tx.txn.put("values", key, ref)
         tx.has_values = True
-    tomb = Tomb(tx.now, tx.actor.grant.principal, reason, [k[4:] for k in keys], None)
-    tx.txn.put("tombs", part.prefix + ref, _encode(tomb))
+    put(tx, part, ref, Tomb(tx.now, tx.actor.grant.principal, reason, [k[4:] for k in keys], None))
 
 
 def get(reader: Reader, part: Part, ref: bytes) -> Tomb | None:
@@ -93,8 +104,15 @@ def get(reader: Reader, part: Part, ref: bytes) -> Tomb | None:
 
 
 def put(tx: Tx, part: Part, ref: bytes, tomb: Tomb) -> None:
-    """Replace the tombstone of a ref."""
+    """Set or replace the tombstone of a ref."""
+    tx.reader.forgets = True
     tx.txn.put("tombs", part.prefix + ref, _encode(tomb))
+
+
+def blocks(tx: Tx, part: Part, ref: bytes) -> bool:
+    """True for a ref that was forgotten for good: what has its source's id must not come back."""
+    tomb = get(tx.reader, part, ref) if tx.reader.forgets else None
+    return tomb is not None and bool(tomb.values)
 
 
 def all_of(reader: Reader, part: Part) -> Iterator[tuple[bytes, Tomb]]:
@@ -105,8 +123,11 @@ def all_of(reader: Reader, part: Part) -> Iterator[tuple[bytes, Tomb]]:
             yield key[4:], _decode(data)
 
 
-def lift(tx: Tx, part: Part, ref: bytes) -> Tomb:
+def lift(tx: Tx, part: Part, ref: bytes) -> list[bytes]:
     """Let the values of a tombstone come back; the ref itself stays forgotten.
+
+    Returns:
+        Refs of other tombstones that still block some of these values.
 
     Raises:
         NotFound: the ref has no tombstone.
@@ -114,20 +135,31 @@ def lift(tx: Tx, part: Part, ref: bytes) -> Tomb:
     tomb = get(tx.reader, part, ref)
     if tomb is None:
         raise NotFound(f"'{oid.short(ref)}' has no tombstone")
-    others = {
-        value: other
-        for other, found in all_of(tx.reader, part)
-        if other != ref
-        for value in found.values
-    }
-    for value in tomb.values:
+    others = _unlist(tx, part, ref, tomb)
+    put(tx, part, ref, msgspec.structs.replace(tomb, values=[]))
+    tx.refuse("lift", "done", part.number, ref)
+    return others
+
+
+def remove(tx: Tx, part: Part, ref: bytes) -> None:
+    """Take a tombstone away altogether, for a ref that is not forgotten any more."""
+    tomb = get(tx.reader, part, ref)
+    if tomb is not None:
+        _unlist(tx, part, ref, tomb)
+        tx.txn.delete("tombs", part.prefix + ref)
+
+
+def _unlist(tx: Tx, part: Part, ref: bytes, tomb: Tomb) -> list[bytes]:
+    """Free the values of one tombstone, or leave them to others that list them too."""
+    own = set(tomb.values)
+    others: dict[bytes, bytes] = {}
+    for key, data in tx.txn.scan_prefix("tombs", part.prefix):
+        if own and key[4:] != ref:
+            others.update(dict.fromkeys(own.intersection(_decode(data).values), key[4:]))
+    for value in own:
         key = part.prefix + value
-        if tx.txn.get("values", key) != ref:
-            continue
-        if value in others:  # another tombstone blocks the same value
+        if value in others:
             tx.txn.put("values", key, others[value])
-        else:
+        elif tx.txn.get("values", key) == ref:
             tx.txn.delete("values", key)
-    lifted = msgspec.structs.replace(tomb, values=[])
-    put(tx, part, ref, lifted)
-    return lifted
+    return sorted(set(others.values()))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _KEY_B = 32
 _FLUSH_ROWS = 4096
+_OF_THE_FORGOTTEN = frozenset(("erase", "purge", "flag", "hold", "unhold"))
 
 
 class Tx:
@@ -247,6 +248,7 @@ class Tx:
         Raises:
             HeadMoved: the head is not the expected one, or the state is not the present one.
             ScopeRefused: the ref lies outside the actor's grant, or the grant covers no writing.
+            Forgotten: the ref has a tombstone, and the change is none that such a ref may see.
         """
         grant = self.actor.grant
         present = self.reader.state(part, ref)
@@ -258,6 +260,9 @@ class Tx:
             raise HeadMoved(f"the head of '{oid.short(ref)}' has moved").audited(
                 op, "head_moved", part.number, ref
             )
+        if self.reader.forgets and op not in _OF_THE_FORGOTTEN:
+            if self.reader.erased(part, ref) and self.txn.get("tombs", part.prefix + ref):
+                raise self.reader.forgotten(part, ref).audited(op, "forgotten", part.number, ref)
         entry = refs.Entry(
             self._next_seq(part),
             refs.OP_CODE[op],

@@ -102,7 +102,8 @@ class Sight(msgspec.Struct):
 
     Attributes:
         believed: its state as believed at known_at, or now.
-        held: the same with the revision in force at the instant asked about; None before it began.
+        held: the same with the revision in force at the instant asked about.  What begins later is
+            kept as it is, and None where the question is about an instant before it.
         truth: of ``held``.
     """
 
@@ -121,6 +122,7 @@ class Eye:
         self._sights: dict[tuple[int, bytes], Sight | None] = {}
         self._evidence: dict[tuple[int, bytes], tuple[str, bool]] = {}
         self._stands: dict[tuple[int, bytes], bytes | None] = {}
+        self._roots: dict[tuple[int, bytes], bytes] = {}
 
     # -- one ref ------------------------------------------------------------------------------
 
@@ -146,6 +148,8 @@ class Eye:
         if state.type == refs.MEMORY and not self._grounded(part, state.head):
             return None
         held = self._held(part, state)
+        if held is None and lens.as_of is None:
+            held = state
         return Sight(state, held, HISTORICAL if held is None else lens.truth(held))
 
     def _undone(self, part: Part, state: refs.RefState) -> bool:
@@ -216,8 +220,7 @@ class Eye:
                 truth, gone = self.evidence(part, revision)
             state = held
             if view == "now":
-                shown = not gone if held.type == refs.OBSERVATION else True
-                return (state, truth) if sight.truth == CURRENT and shown else None
+                return (state, truth) if sight.truth == CURRENT and not gone else None
         elif view == "now" or not self._was_head(part, sight, ref, revision, seq):
             return None
         else:
@@ -241,7 +244,7 @@ class Eye:
             if sight is None:
                 continue
             state = sight.held
-            if state is None or sight.truth == CURRENT or not self._over(state):
+            if state is None or not self._over(state):
                 holds = True
                 continue
             assert state.head is not None
@@ -321,8 +324,8 @@ class Eye:
             sight = self.of(part, at)
             if sight is not None and sight.held is not None and sight.truth == CURRENT:
                 head = sight.held.head
-                gone = sight.held.type == refs.OBSERVATION and head is not None
-                if not gone or not self.evidence(part, head)[1]:  # type: ignore[arg-type]
+                assert head is not None
+                if sight.held.type == refs.MEMORY or not self.evidence(part, head)[1]:
                     found = at
                     break
             at = self._next(part, at, sight)
@@ -330,20 +333,67 @@ class Eye:
             self._stands[(part.number, passed)] = found
         return found
 
+    def newest(self, part: Part, ref: bytes, revision: bytes) -> bytes | None:
+        """The ref that says now what a historical revision said; its own ref where that does."""
+        sight = self.of(part, ref)
+        if sight is None or sight.held is None or sight.held.type == refs.MEMORY:
+            return self.stand_in(part, ref)
+        if sight.truth == CURRENT and sight.held.head == revision:
+            for memory in self._over_memories(part, revision):
+                found = self.stand_in(part, memory)
+                if found is not None:
+                    return found
+        return self.stand_in(part, ref)
+
+    def root(self, part: Part, ref: bytes, revision: bytes) -> bytes:
+        """The last ref in the line of successors of a revision: one for all that it replaced."""
+        at = ref
+        if self.evidence_of(part, ref, revision):
+            at = next(iter(self._over_memories(part, revision)), ref)
+        way = [at]
+        while (key := (part.number, at)) not in self._roots and len(way) < MAX_STEPS:
+            sight = self.of(part, at)
+            after = None if sight is None else sight.believed.replaced_by
+            if after is None or after in way[-2:]:
+                break
+            at = after
+            way.append(at)
+        found = self._roots.get(key, at)
+        for passed in way:
+            self._roots[(part.number, passed)] = found
+        return found
+
+    def evidence_of(self, part: Part, ref: bytes, revision: bytes) -> bool:
+        """True for an observation in force of which some claim no longer holds."""
+        sight = self.of(part, ref)
+        if sight is None or sight.held is None or sight.held.type != refs.OBSERVATION:
+            return False
+        in_force = sight.truth == CURRENT and sight.held.head == revision
+        return in_force and self.evidence(part, revision)[0] == HISTORICAL
+
+    def _over_memories(self, part: Part, observation: bytes) -> list[bytes]:
+        """Memories drawn from an observation that have ended."""
+        found = []
+        for memory in self.reader.cited_by(part, observation):
+            sight = self.of(part, memory)
+            if sight is not None and sight.held is not None and self._over(sight.held):
+                found.append(memory)
+        return found
+
     def _next(self, part: Part, ref: bytes, sight: Sight | None) -> bytes | None:
         """One step towards what is current."""
-        if sight is None or sight.held is None:
+        held = None if sight is None else sight.held
+        if held is None or (held.starts > self.lens.at and held.type == refs.MEMORY):
             prefix = part.prefix + ref
             rows = self.reader.txn.scan_prefix("replaces", prefix)
             return next((key[len(prefix) :] for key, _ in rows), None)
-        held = sight.held
         if self._over(held):
             return held.replaced_by
         if held.type != refs.OBSERVATION or held.head is None:
             return None
-        successors = [
-            seen.held.replaced_by
-            for memory in self.reader.cited_by(part, held.head)
-            if (seen := self.of(part, memory)) is not None and seen.held is not None
-        ]
-        return next((ref for ref in successors if ref is not None), None)
+        for memory in self._over_memories(part, held.head):
+            seen = self.of(part, memory)
+            assert seen is not None and seen.held is not None
+            if seen.held.replaced_by is not None:
+                return seen.held.replaced_by
+        return None

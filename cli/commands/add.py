@@ -47,7 +47,7 @@ def run(
     limit_b = context.settings.number("admission.max_mib") * MIB
     raw = _raw(text, file, limit_b)
     record = Incoming(
-        text=decode_text(raw, f"'{file}'" if file else "standard input")
+        text=decode_text(raw, f"'{file}'" if file else "standard input", limit_b)
         if raw is not None
         else " ".join(text),
         raw=raw,
@@ -67,7 +67,14 @@ def run(
     change = _plain(record, limit_b)
     if corrects is not None:
         change = _correcting(context, record, limit_b, corrects)
-    result = context.store(create=True).write(actor, change)
+    store = context.store(create=True)
+    result = store.write(actor, change)
+    if result.status == "known" and at is None and not (source or source_id or tool):
+        from remem.cli import deriving
+
+        # What was said in between may have replaced it: then saying it again is new evidence.
+        if deriving.before_reading(context, store, context.grant()):
+            result = store.write(actor, change)
     _say(context, result)
     return Blocked.exit_code if result.status == "blocked" else 0
 
@@ -83,6 +90,7 @@ def _correcting(
     from remem.cli import names
     from remem.objects import correct
     from remem.objects.errors import ScopeRefused
+    from remem.objects.views import WITHHELD
 
     context.store()
     with names.snapshot(context, all_collections=True) as reader:
@@ -97,6 +105,8 @@ def _correcting(
                 "what it corrects lies in another scope",
                 hint=f"add it there: --collection '{found.part.collection}'",
             )
+        if admitted.receipt.status in WITHHELD:
+            return admitted  # nothing is replaced by what may not be shown
         state = correct.fresh(tx, found)
         if state.replaced_by != admitted.ref:
             at = tx.now if record.asserted is None else record.asserted

@@ -19,6 +19,7 @@ def run(
     no_evidence: bool,
     format: str | None,
     mode: str | None,
+    view: str | None,
     as_of: str | None,
     known_at: str | None,
     all_collections: bool,
@@ -39,13 +40,15 @@ def run(
     reading.known_scope(context, store, all_collections=all_collections)
     question = Question(
         text,
-        reading.lens_of(context, as_of=as_of, known_at=known_at),
+        reading.lens_of(context, view=view, as_of=as_of, known_at=known_at),
         limit=block.CANDIDATES,
         mode=mode,
+        auto=view is None,
     )
     answer = engine.searcher.ask(question)
     if answer.degraded:
         context.note(f"degraded: {answer.degraded}")
+    reading.say_view(context, answer)
     fmt = "json" if context.json else format or "markdown"
     shape = "markdown" if format in (None, "json") else format
     made = block.build(
@@ -65,6 +68,8 @@ def run(
                 "used": block.cost_of(made.text, tokens=tokens is not None),
                 "omitted": made.omitted,
                 "degraded": answer.degraded,
+                "view": answer.view,
+                "view_reason": answer.view_reason,
                 "text": made.text,
                 "hits": [hit_value(h) for h in answer.hits if h.id.hex()[:10] in used],
             }

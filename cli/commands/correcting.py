@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING
 
 from remem.cli import describe, names, times
 from remem.cli.context import MIB, Context
-from remem.objects import correct, oid, refs
+from remem.objects import chains, correct, oid, refs
 from remem.objects.admit import decode_text
 from remem.objects.errors import HeadMoved, NotFound, UsageError
+from remem.objects.undo import last_operation, operation
+from remem.objects.views import UNDO
+
+# Reasons by which the store knows its own entries again.
+RESERVED = frozenset(("chain", "evidence", "follows", "ended", "rederived", "withheld"))
+DERIVER = "deriver"  # whose operations may be taken back too
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from remem.objects.reader import Found
+    from remem.objects.reader import Found, Reader
     from remem.objects.tx import Tx
 
 
@@ -30,7 +36,7 @@ def revise(
     """Give a ref a new text."""
     limit_b = context.settings.number("admission.max_mib") * MIB
     if text == ["-"]:
-        new = decode_text(sys.stdin.buffer.read(limit_b + 1), "standard input")
+        new = decode_text(sys.stdin.buffer.read(limit_b + 1), "standard input", limit_b)
     else:
         new = " ".join(text)
     since = None if at is None else times.when(context, at)[0]
@@ -63,7 +69,7 @@ def rollback(
     if to is not None:
         with names.snapshot(context) as reader:
             found = names.resolve(context, reader, id)
-            wanted = _revision(found, [e.new for e in reader.entries(found.part, found.state)], to)
+            wanted = _revision(reader, found, to)
 
     def change(tx: Tx, found: Found, expected: bytes | None) -> bytes:
         return correct.rollback(tx, found, wanted, expected=expected, reason=code(reason))
@@ -105,8 +111,10 @@ def reopen(
     return _change(context, id, if_head, change)
 
 
-def undo(context: Context, *, seq: int | None, dry_run: bool) -> int:
+def undo(context: Context, *, seq: str | None, dry_run: bool) -> int:
     """Reverse the last operation of this principal, or the one that an entry belongs to."""
+    if seq is not None and not seq.isdigit():
+        raise UsageError(f"'{seq}' is no number of an entry", hint="'remem log' shows them")
     store = context.store()
     actor = context.actor()
     principal = actor.grant.principal
@@ -114,26 +122,16 @@ def undo(context: Context, *, seq: int | None, dry_run: bool) -> int:
         part = next((p for p in reader.parts), None)
         if part is None:
             raise NotFound("there is nothing to undo here")
-        if seq is None:
-            seq = next(
-                (
-                    e.seq
-                    for e in reader.log(part, reverse=True)
-                    if e.principal == principal and e.reason != "undo"
-                ),
-                None,
-            )
-            if seq is None:
+        number = None if seq is None else int(seq)
+        if number is None:
+            number = last_operation(reader, part, principal)
+            if number is None:
                 raise NotFound(f"'{principal}' has done nothing here that could be undone")
-        entry = reader.entry(part, seq) if 0 < seq <= reader.last_seq(part) else None
-        if entry is None or not reader.sees_lane(part, entry.lane):
-            raise NotFound(f"the log has no entry {seq}")
-        if entry.principal != principal:
-            raise NotFound(f"entry {seq} is not an operation of '{principal}'")
-    place, number = part, seq
+        elif operation(reader, part, number)[0].principal not in (principal, DERIVER):
+            raise NotFound(f"entry {number} is not an operation of '{principal}'")
 
     def change(tx: Tx) -> list[refs.Entry]:
-        made = correct.undo(tx, place, number)
+        made = correct.undo(tx, part, number)
         if dry_run:
             raise _Trial(made)
         return made
@@ -144,11 +142,12 @@ def undo(context: Context, *, seq: int | None, dry_run: bool) -> int:
         made = trial.made
     with names.snapshot(context) as reader:
         if context.json:
-            context.emit([describe.entry(reader, place, e) for e in made])
+            context.emit([describe.entry(reader, part, e) for e in made])
         else:
             would = "would " if dry_run else ""
             for e in made:
-                context.out(f"{would}{refs.OPS[e.op]} {oid.short(e.ref)}")
+                text = describe.text_line(reader, part, e.ref, e.new)
+                context.out(f"{would}{refs.OPS[e.op]} {oid.short(e.ref)}  {text}")
     return 0
 
 
@@ -175,6 +174,8 @@ def code(reason: str | None) -> str:
             f"'{reason[:60]}' is no reason code",
             hint="one word of at most 40 letters, digits, '-' or '_'",
         )
+    if word in RESERVED or word.startswith(UNDO):
+        raise UsageError(f"the reason '{word}' is kept for the store itself")
     return word
 
 
@@ -182,38 +183,43 @@ def _change(
     context: Context,
     name: str,
     if_head: str | None,
-    change: Callable[[Tx, Found, bytes | None], object],
+    change: Callable[[Tx, Found, bytes | None], bytes | None],
 ) -> int:
-    """Resolve the ref, run the change, print the ref as it is now."""
+    """Resolve the ref, run the change, print what holds now."""
     store = context.store()
     with names.snapshot(context) as reader:
         found = names.resolve(context, reader, name)
         expected = None
         if if_head is not None:
             head = found.state.head
-            if head is None or not head.hex().startswith(if_head.lower()):
+            start, stop = oid.prefix_range(if_head)
+            if head is None or not start <= head or (stop and head >= stop):
                 raise HeadMoved(f"the head of '{oid.short(found.ref)}' is not '{if_head[:64]}'")
             expected = head
-    store.write(context.actor(), lambda tx: change(tx, found, expected))
+    done = store.write(context.actor(), lambda tx: change(tx, found, expected))
     with names.snapshot(context) as reader:
         state = reader.state(found.part, found.ref)
         assert state is not None
+        head = done or state.head or found.ref
         if context.json:
-            context.emit(describe.entry(reader, found.part, reader.entry(found.part, state.last)))
+            entries = reader.entries(found.part, state)
+            last = next(e for e in entries if e.reason != chains.LINK)
+            context.emit({"id": head.hex(), **describe.entry(reader, found.part, last)})
         else:
-            context.out(oid.short(state.head or found.ref))
+            context.out(oid.short(head))
     return 0
 
 
-def _revision(found: Found, heads: list[bytes | None], to: str) -> bytes:
-    """The revision that --to names: an id, a prefix, or a number counted from 1."""
-    ordered = [h for h in reversed(heads) if h is not None]
-    ordered = list(dict.fromkeys(ordered))
+def _revision(reader: Reader, found: Found, to: str) -> bytes:
+    """The revision that --to names: an id, a prefix, or a number as 'remem show' has it."""
+    made = [e.new for e in describe.revisions(reader, found.part, found.state)]
+    heads = [head for head in made if head is not None]
     if to.isdigit() and len(to) < oid.MIN_PREFIX:
-        if not 1 <= int(to) <= len(ordered):
-            raise NotFound(f"'{oid.short(found.ref)}' has {len(ordered)} revisions")
-        return ordered[int(to) - 1]
-    fits = [h for h in ordered if h.hex().startswith(to.lower())]
+        if not 1 <= int(to) <= len(heads):
+            raise NotFound(f"'{oid.short(found.ref)}' has {len(heads)} revisions")
+        return heads[int(to) - 1]
+    start, stop = oid.prefix_range(to)
+    fits = {head for head in heads if head >= start and (not stop or head < stop)}
     if len(fits) != 1:
         raise NotFound(f"'{to[:64]}' is no revision of '{oid.short(found.ref)}'")
-    return fits[0]
+    return fits.pop()

@@ -203,13 +203,19 @@ def _leftovers(root: str) -> Iterator[Finding]:
     for base in (fmt.CANON, fmt.INDEX):
         folder = os.path.join(root, base)
         names = os.listdir(folder) if os.path.isdir(folder) else []
-        found += [os.path.join(folder, name) for name in names if name != present]
+        found += [os.path.join(folder, name) for name in names if _is_older(name, present)]
     found += [os.path.join(root, name) for name in os.listdir(root) if name.endswith(".new")]
     for path in sorted(found):
         what = f"'{path}' was left by something that was interrupted"
         yield Finding("generation", WARN, what, f"rm -r {shlex.quote(path)}")
     if not found:
         yield Finding("generation", OK, f"{present}, nothing left over")
+
+
+def _is_older(name: str, present: str) -> bool:
+    """Whether a folder is a generation that was left; a later one may be in the making."""
+    digits = name[1:]
+    return name[:1] == "g" and digits.isdigit() and int(digits) < int(present[1:])
 
 
 def _lmdb(context: Context) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from remem.cli.context import MIB, Context
@@ -64,11 +65,14 @@ def take_in(
     exists = os.path.exists(os.path.join(context.root, "FORMAT"))
     store = None if dry_run and not exists else context.store(create=not dry_run)
     try:
-        for path in paths:
-            records = _records(context, fmt, path, since, limit_b)
-            if store is not None and dry_run:
-                part = bulk.preview(store, actor, records, limit_b=limit_b, marks=marks)
-            else:
+        if store is not None and dry_run:
+            every = chain.from_iterable(
+                _records(context, fmt, path, since, limit_b) for path in paths
+            )
+            total.add(bulk.preview(store, actor, every, limit_b=limit_b, marks=marks))
+        else:
+            for path in paths:
+                records = _records(context, fmt, path, since, limit_b)
                 part = bulk.ingest(
                     store,
                     actor,
@@ -77,7 +81,7 @@ def take_in(
                     marks=marks,
                     progress=_Progress(context, total),
                 )
-            total.add(part)
+                total.add(part)
     except KeyboardInterrupt:
         _clear(context)
         context.note("stopped; what was read so far is kept, run it again to finish")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from remem.cli import describe
 from remem.cli.names import resolve, snapshot
 from remem.cli.plain import one_line
-from remem.cli.reading import known_scope
+from remem.cli.reading import known_scope, lens_of
 from remem.cli.render import table
 from remem.objects import refs
 from remem.objects.errors import NotFound, UsageError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from remem.cli.context import Context
     from remem.objects.reader import Part, Reader
+    from remem.objects.views import Lens
 
 LATEST = 20
 COLUMNS = ("seq", "recorded", "op", "ref", "status", "text")
@@ -31,6 +32,8 @@ def run(
     limit: int | None,
     since: str | None,
     op: str | None,
+    as_of: str | None,
+    known_at: str | None,
     all_collections: bool,
 ) -> int:
     """Print entries of the ref log, newest first."""
@@ -42,6 +45,7 @@ def run(
         from remem.cli.times import start_of
 
         start = start_of(context, since)
+    lens = lens_of(context, as_of=as_of, known_at=known_at)
     if id is None:
         store = context.store(readonly=True)
         known_scope(context, store, all_collections=all_collections)
@@ -55,7 +59,7 @@ def run(
         for part, entry in entries:
             if (start is not None and entry.time < start) or len(rows) == most:
                 break
-            if op is None or refs.OPS[entry.op] == op:
+            if (op is None or refs.OPS[entry.op] == op) and _seen(entry, lens):
                 rows.append((part, entry))
         if context.json:
             context.emit([describe.entry(reader, part, entry) for part, entry in rows])
@@ -66,6 +70,16 @@ def run(
             context.note("no operation matches")
         return NotFound.exit_code
     return 0
+
+
+def _seen(entry: refs.Entry, lens: Lens) -> bool:
+    """Whether an entry was recorded by then, and what it says held at the instant asked about."""
+    if lens.known_at is not None and entry.time > lens.known_at:
+        return False
+    if lens.as_of is None:
+        return True
+    begins = entry.time if entry.valid_from is None else entry.valid_from
+    return begins <= lens.as_of and (entry.valid_to is None or lens.as_of < entry.valid_to)
 
 
 def check_limit(limit: int | None, default: int | None) -> int | None:

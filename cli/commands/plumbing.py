@@ -9,7 +9,7 @@ import msgspec
 
 from remem.cli import describe
 from remem.cli.context import MIB
-from remem.cli.names import resolve, snapshot
+from remem.cli.names import living, resolve, snapshot
 from remem.cli.reading import Meter, cache_dir, known_scope
 from remem.objects import refs
 from remem.objects.admit import Admitted, admit, decode_text
@@ -47,7 +47,7 @@ def hash_object(context: Context, *, path: str, write: bool, nul: bool) -> int:
         with open(path, "rb") as file:
             raw = file.read(limit_b + 1)
     what = "standard input" if path == "-" else f"'{path}'"
-    record = Incoming(text=decode_text(raw, what), raw=raw)
+    record = Incoming(text=decode_text(raw, what, limit_b), raw=raw)
     result = _store(context, record, limit_b) if write else _preview(context, record, limit_b)
     if context.json:
         context.emit(
@@ -101,7 +101,7 @@ def cat_object(
     if (raw or bytes) and context.json:
         raise UsageError("--raw and --bytes print bytes; they have no --json")
     with snapshot(context, all_collections=all_collections) as reader:
-        found = resolve(context, reader, id)
+        found = living(context, reader, id)
         object_id = found.revision or found.ref
         obj = describe.fetch(reader, found.part, object_id)
         data = reader.object_bytes(found.part, object_id)

@@ -28,7 +28,7 @@ def run(
     query: list[str],
     limit: int | None,
     mode: str | None,
-    view: str,
+    view: str | None,
     as_of: str | None,
     known_at: str | None,
     kind: list[str],
@@ -61,6 +61,7 @@ def run(
         since=start,
         until=end,
         why=why,
+        auto=view is None,
     )
     if batch is None:
         _check_query(question.text)
@@ -74,6 +75,7 @@ def run(
     answer = engine.searcher.ask(_with(question, mode=mode))
     if answer.degraded:
         context.note(f"degraded: {answer.degraded}")
+    reading.say_view(context, answer)
     if context.json:
         context.emit(answer_value(question, answer))
     else:
@@ -215,5 +217,6 @@ def _question(
         since=time("since", default.since, end=False),
         until=time("until", default.until, end=False),
         why=bool(value.get("why", default.why)),
+        auto=default.auto and value.get("view") is None,
     )
     return question, wanted

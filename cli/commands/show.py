@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.cli import describe
-from remem.cli.names import resolve, snapshot
+from remem.cli.names import living, snapshot
 from remem.cli.plain import one_line, visible
+from remem.cli.reading import lens_of
 from remem.objects import refs
 from remem.objects.errors import NotFound, UsageError
 from remem.objects.model import Memory, Observation
+from remem.objects.views import Eye, Lens
 
 if TYPE_CHECKING:
     from remem.cli.context import Context
@@ -33,6 +35,7 @@ class Seen(msgspec.Struct):
     Attributes:
         number: its number among the revisions, from 1.
         obj: the object, or None when its bytes are gone or were forgotten.
+        lens: the times that are asked about.
     """
 
     part: Part
@@ -42,16 +45,27 @@ class Seen(msgspec.Struct):
     number: int
     id: bytes
     obj: Obj | None
+    lens: Lens
 
 
 def run(
-    context: Context, *, ids: list[str], rev: int | None, raw: bool, all_collections: bool
+    context: Context,
+    *,
+    ids: list[str],
+    rev: int | None,
+    raw: bool,
+    as_of: str | None,
+    known_at: str | None,
+    all_collections: bool,
 ) -> int:
     """Find every ID first, then print them in the order given."""
     if raw and context.json:
         raise UsageError("--raw prints bytes; it has no --json")
+    if rev is not None and (as_of or known_at):
+        raise UsageError("give either --rev or a time, not both")
+    lens = lens_of(context, view="history", as_of=as_of, known_at=known_at)
     with snapshot(context, all_collections=all_collections) as reader:
-        found = [_choose(reader, resolve(context, reader, text), rev) for text in ids]
+        found = [_choose(reader, living(context, reader, text), rev, lens) for text in ids]
         if raw:
             for one in found:
                 if one.obj is None:
@@ -68,9 +82,11 @@ def run(
     return 0
 
 
-def _choose(reader: Reader, found: Found, rev: int | None) -> Seen:
+def _choose(reader: Reader, found: Found, rev: int | None, lens: Lens) -> Seen:
     """The revision that is meant: by its number, by its own id, else the head."""
     made = describe.revisions(reader, found.part, found.state)
+    if lens.as_of is not None or lens.known_at is not None:
+        return _then(reader, found, lens, made)
     number = len(made)
     if rev is not None:
         if not 1 <= rev <= len(made):
@@ -84,7 +100,25 @@ def _choose(reader: Reader, found: Found, rev: int | None) -> Seen:
     object_id = made[number - 1].new if made else found.ref
     assert object_id is not None
     obj = describe.fetch(reader, found.part, object_id)
-    return Seen(found.part, found.ref, found.state, made, number, object_id, obj)
+    return Seen(found.part, found.ref, found.state, made, number, object_id, obj, lens)
+
+
+def _then(reader: Reader, found: Found, lens: Lens, made: list[refs.Entry]) -> Seen:
+    """The revision that held then, with the state as it was believed."""
+    sight = Eye(lens, reader).of(found.part, found.ref)
+    state = None if sight is None else sight.held
+    if state is None or state.head is None:
+        raise NotFound(f"'{describe.short(found.ref)}' was not known, or did not hold then")
+    known = [e for e in made if lens.known_at is None or e.time <= lens.known_at]
+    number = max(n for n, e in enumerate(known, 1) if e.new == state.head)
+    obj = describe.fetch(reader, found.part, state.head)
+    return Seen(found.part, found.ref, state, known, number, state.head, obj, lens)
+
+
+def _truth(reader: Reader, one: Seen) -> str:
+    """Whether it holds, by its ref and by what was drawn from it."""
+    seen = Eye(one.lens, reader).see(one.part, one.ref, one.id)
+    return describe.truth(one.state) if seen is None else seen[1]
 
 
 def _value(reader: Reader, one: Seen) -> Json:
@@ -97,7 +131,7 @@ def _value(reader: Reader, one: Seen) -> Json:
         "kind": None,
         "text": None,
         "status": refs.STATUSES[state.status],
-        "truth": describe.truth(state),
+        "truth": _truth(reader, one),
         "flags": describe.flags(state),
         "asserted_at": None,
         "valid_from": describe.stamp(state.valid_from),
@@ -158,7 +192,8 @@ def _print(context: Context, reader: Reader, one: Seen) -> None:
     obj = one.obj
     offset = None if obj is None else obj.offset
     what = refs.TYPES[state.type] if obj is None else describe.kind_of(obj)
-    marks = ", ".join([refs.STATUSES[state.status], describe.truth(state), *describe.flags(state)])
+    truth = _truth(reader, one)
+    marks = ", ".join([refs.STATUSES[state.status], truth, *describe.flags(state)])
     context.out(f"{what} {describe.short(one.id)} ({marks})")
 
     def line(name: str, text: str) -> None:

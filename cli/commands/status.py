@@ -162,12 +162,12 @@ def _lag(store: Store, context: Context, all_collections: bool) -> int | str:
     return UNKNOWN if found is None else sum(found.values())
 
 
-def _vectors(store: Store, context: Context) -> Json | str:
-    """Log entries whose texts have no vector yet, over the whole store."""
+def _vectors(store: Store, context: Context) -> Json | None:
+    """Log entries whose texts have no vector yet, over the whole store; None without embedder."""
     from remem.index.engine import dense_side
 
     dense = dense_side(context.settings.text("embedder"), cache_dir=cache_dir(context))
-    return UNKNOWN if dense is None else {"lag": dense.pending(store)}
+    return None if dense is None else {"lag": dense.pending(store)}
 
 
 def _sizes(store: Store) -> Json:
@@ -234,10 +234,9 @@ def _rows(value: Json) -> list[tuple[str, str]]:
     if isinstance(found, list) and len(found) > 1:
         rows += [("", f"{one_line(str(c['collection']))}: {c['refs']:,}") for c in found]
     vectors = index["vectors"]
-    waiting = vectors["lag"] if isinstance(vectors, dict) else vectors
     rows += [
         ("index", _behind(index["lag"])),
-        ("vectors", _behind(waiting)),
+        ("vectors", _behind(vectors["lag"] if isinstance(vectors, dict) else vectors)),
     ]
     if isinstance(sizes, dict):
         rows.append(("sizes", f"canon {human(sizes['canon_b'])}, index {human(sizes['index_b'])}"))
@@ -272,6 +271,8 @@ def _by_status(counts: dict[str, int]) -> str:
 
 
 def _behind(lag: object) -> str:
+    if lag is None:
+        return "no embedder"
     if not isinstance(lag, int):
         return UNKNOWN
     return "up to date" if lag == 0 else f"behind by {lag:,} log entries"

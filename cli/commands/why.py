@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from remem.cli import describe
 from remem.cli.commands.show import derived
-from remem.cli.names import resolve, snapshot
+from remem.cli.names import living, snapshot
 from remem.cli.plain import one_line
 from remem.objects import refs
 from remem.objects.model import Memory, Observation
@@ -28,7 +28,7 @@ STEP = "  "
 def run(context: Context, *, id: str, all_collections: bool) -> int:
     """Print the lineage of one thing as a tree."""
     with snapshot(context, all_collections=all_collections) as reader:
-        found = resolve(context, reader, id)
+        found = living(context, reader, id)
         object_id = found.revision or found.state.head or found.ref
         node = _node(reader, found.part, object_id, asked=True)
     if context.json:

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import IO
 
+from remem.hooks.identity import normalise_url
 from remem.hooks.sources import _json
 from remem.hooks.sources._json import Json
 from remem.hooks.sources._record import LIMIT_B, Record, admit
@@ -63,9 +64,6 @@ _LOG = (
 )
 _RAW = re.compile(r":\d+ \d+ \w+\.* \w+\.* ([A-Z])\d*")
 _STAT = re.compile(r"(\d+|-)\t(\d+|-)\t(.*)", re.DOTALL)
-_SCP = re.compile(r"(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.*)")
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^@/]*@)?([^/]*)(/.*)?", re.IGNORECASE)
-_PORTS = ("22", "80", "443", "9418")
 
 
 def read_git(
@@ -112,29 +110,6 @@ def repository_name(git: _Git) -> str:
     common = git.text("rev-parse", "--path-format=absolute", "--git-common-dir")
     root, last = os.path.split(os.path.normpath(common))
     return root if last == ".git" else os.path.normpath(common)
-
-
-def normalise_url(url: str, base: str = "") -> str:
-    """Bring the URLs that mean one repository to one form, without user name and password.
-
-    Args:
-        url: as configured: "https://…", "git@host:path", "ssh://…", "file://…" or a path.
-        base: folder that a relative path is relative to.
-
-    Returns:
-        For example "github.com/pallets/click", or an absolute path.
-    """
-    full = _URL.fullmatch(url)
-    if full is not None and not url.lower().startswith("file:"):
-        host, path = full[1], full[2] or ""
-    elif full is None and (scp := _SCP.fullmatch(url)) is not None:
-        host, path = scp[1], "/" + scp[2]
-    else:
-        local = full[2] or "/" if full is not None else url
-        return os.path.normpath(os.path.join(os.path.abspath(base or "."), local))
-    name, _, port = host.partition(":")
-    host = name.lower() if port in ("", *_PORTS) else f"{name.lower()}:{port}"
-    return f"{host}/{path.strip('/').removesuffix('.git')}".rstrip("/")
 
 
 class _Git:

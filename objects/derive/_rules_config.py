@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from remem.objects.derive import _rules_words as words
 from remem.objects.derive._rules_dates import DATE, adjunct
+from remem.objects.derive._rules_form import Form
 from remem.objects.derive._rules_phrase import follows
 from remem.objects.derive._rules_sentence import NAME, Family, Part, Sentence, is_name, stands
 from remem.objects.derive._rules_text import QUOTED, is_left_standing, is_open
@@ -66,9 +67,7 @@ _KINDS = {
     _ZONE: "timezone",
     rf"`[^`\s]+`|{NAME}": "codename",
 }
-_FORMS = {
-    head: re.compile(rf"(?:{form})") for form, heads in _KINDS.items() for head in heads.split()
-}
+_FORMS = {head: Form(rf"(?:{form})") for form, heads in _KINDS.items() for head in heads.split()}
 HEADS = frozenset(_FORMS)
 
 _NOT_IN_SUBJECT = (
@@ -89,21 +88,20 @@ _SUBJECT = (
     rf"|my) ){_W} ){{0,4}}?{_W}))?)"
 )
 _ADVERB = r"(?: (?:now|currently|still|actually|always|officially|set to|set at))*"
-_IS = re.compile(
+_IS = Form(
     rf"{_SUBJECT}(?:(?P<ended> is no longer| is not| isn't)|(?P<used> used to be)"
     rf"|(?P<now> is{_ADVERB}|'s now| has changed to| changed to| was changed to| is changed to"
     rf"| has been (?:changed|set|moved) to| was set to"
     r"|(?: has| was| has been|'s)?(?: just)? (?:moved|changed|switched|migrated)(?: over)?"
     r" from (?:[\w$€£`][\w$€£`.,:/@-]*)(?: [\w$€£`][\w$€£`.,:/@-]*){0,3}? to)) ?"
 )
-_VALUE_END = re.compile(
+_VALUE_END = Form(
     r"\s*(?:$|[.,;!)](?=\s|$)|[\u2013\u2014(]| -+ )| +(?:and|but|now|since|as of|instead|because"
-    r"|so|not|from"
-    r"|which|again|these days|today|yesterday|last|this|any ?more|any longer|in (?:production"
-    r"|staging|prod))\b"
+    r"|so|not|from|which|again|these days|today|yesterday|last|this|any ?more|any longer"
+    r"|in (?:production|staging|prod))\b"
 )
-_ANY_MORE = re.compile(r" any ?(?:more|longer)\b")
-_CALLED = re.compile(
+_ANY_MORE = Form(r" any ?(?:more|longer)\b")
+_CALLED = Form(
     rf"(?<![\w'@./-])(?P<whose>[Tt]he|[Oo]ur"
     rf"|[Mm]y) (?P<subject>(?:{_W} ){{0,3}}?{_W}) is (?:called|named) "
     rf"(?:(?P<name>{NAME})|`(?P<code>[^`\s]+)`|\"(?P<title>{QUOTED}{{2,40}})\")"
@@ -120,7 +118,7 @@ _NO_QUALIFIER = frozenset(
     """.split()
 )
 _DATED = frozenset(("deadline", "launch", "meeting", "standup", "appointment"))
-_MOVED = re.compile(
+_MOVED = Form(
     rf"(?<![\w'@./-])(?P<whose>[Tt]he|[Oo]ur|[Mm]y) (?P<subject>(?:{_W} ){{0,3}}?{_W}) "
     rf"(?:has |have |was |has been "
     rf"|had )?(?:just )?moved (?:over )?from {_THING} to (?P<object>{_THING})"

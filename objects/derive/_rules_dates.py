@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from remem.objects.derive._rules_form import Form
 from remem.objects.derive._rules_sentence import Sentence
 from remem.objects.derive._rules_words import MONTHS
 from remem.objects.instant import day_number, month_days
@@ -17,12 +16,14 @@ DATE = (
     rf"|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?i:{_MONTH})\.?,? (?:19|20)\d\d(?!\d)"
     r"|(?:19|20)\d\d(?![\d-]))"
 )
-_ADJUNCT = re.compile(
+_ADJUNCT = Form(
     rf",? (?P<how>since|in|from|on|until|till|as of|back in) (?P<date>{DATE})"
     rf"(?: (?:to|until|till|through) (?P<to>{DATE})|(?P<open> (?:to|until|till) (?:now|today)))?"
 )
-_LEAD = re.compile(rf"(?:^|[ ,;(])(?P<how>(?i:since|in|as of|on)) (?P<date>{DATE}),? $")
-_DATE_PARTS = re.compile(r"\d+|[A-Za-z]+")
+_LEAD = Form(rf"(?:^|[ ,;(])(?P<how>(?i:since|in|as of|on)) (?P<date>{DATE}),? $")
+_NUMBER = Form(r"\d+")
+_NAMED = Form(r"[A-Za-z]{3,}")
+_SHORT = [month[:3] for month in MONTHS]
 
 
 def adjunct(s: Sentence, at: int) -> tuple[int | None, int | None, int, str]:
@@ -60,30 +61,22 @@ def lead_date(s: Sentence, at: int) -> tuple[int | None, int]:
 
 def date_bounds(written: str) -> tuple[int, int] | None:
     """Read a year, month or day: its first instant and the first after it, microseconds UTC."""
-    year = month = day = 0
-    for part in _DATE_PARTS.findall(written):
-        if part[0].isdigit():
-            if len(part) == 4:
-                year = int(part)
-            elif (month and not day) or (not year and not month):
-                day = int(part)
-            else:
-                month = int(part)
-        elif len(part) > 2 and part.lower() not in ("of",):
-            month = 1 + [m[:3] for m in MONTHS].index(part[:3].lower())
-    if (
-        not year
-        or month > 12
-        or (day and not month)
-        or day > (month_days(year, month) if month else 0)
-    ):
+    numbers = _NUMBER.findall(written)
+    year = next((int(number) for number in numbers if len(number) == 4), 0)
+    rest = [int(number) for number in numbers if len(number) < 4]
+    if named := _NAMED.search(written):
+        rest.insert(0, 1 + _SHORT.index(named[0][:3].lower()))
+    month, day = (*rest, 0, 0)[:2]
+    if not year or month > 12 or (rest and not month):
         return None
-    if day:
-        first = day_number(year, month, day)
-        last = first + 1
-    elif month:
+    if not month:
+        first, last = day_number(year, 1, 1), day_number(year + 1, 1, 1)
+    elif len(rest) == 1:
         first = day_number(year, month, 1)
         last = first + month_days(year, month)
+    elif 1 <= day <= month_days(year, month):
+        first = day_number(year, month, day)
+        last = first + 1
     else:
-        first, last = day_number(year, 1, 1), day_number(year + 1, 1, 1)
+        return None
     return first * DAY_US, last * DAY_US

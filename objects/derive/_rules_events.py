@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from remem.objects.derive._rules_dates import adjunct, lead_date
+from remem.objects.derive._rules_form import Form
 from remem.objects.derive._rules_phrase import phrase, proper, title
 from remem.objects.derive._rules_sentence import ADVERBS, ME, Family, Part, Sentence
 from remem.objects.derive._rules_text import is_left_standing, is_open
@@ -78,24 +79,23 @@ _PREDICATES = {
     "watched": "watched",
 }
 _VERBS = "|".join(sorted(_PREDICATES, key=len, reverse=True))
-_DID = re.compile(
+_DID = Form(
     rf"{ME}(?:'ve| have)?{ADVERBS} (?P<did>(?<!ve )(?<!have )got(?= )"
     rf"|(?!got (?!promoted))(?:{_VERBS}))(?: (?:myself|ourselves|us))?(?= )"
 )
 _DID_KEYS = frozenset(verb.split(" ", 1)[0] for verb in _PREDICATES) | {"finished", "promoted"}
 
-_SOME = re.compile(
+_SOME = Form(
     r" (?:an? (?:few |couple of |bunch of )?|another |some |the (?=(?:local|regional|national"
-    r"|annual|military|bar|final|first|[A-Z]))"
-    r"|(?:my|our) (?:first|own|old|new) "
-    r"|the (?=(?:beach|museum|zoo|aquarium|theat(?:er|re)|cinema|library|doctor"
-    r"|dentist)\b)(?=(?:two|three|four|five|\d{1,2}) ))?"
+    r"|annual|military|bar|final|first|[A-Z]))|(?:my|our) (?:first|own|old|new) |the (?=(?:beach"
+    r"|museum|zoo|aquarium|theat(?:er|re)|cinema|library|doctor|dentist)\b)(?=(?:two|three|four"
+    r"|five|\d{1,2}) ))?"
 )
-_COUNT = re.compile(r"(?:two|three|four|five|\d{1,2}) ")
-_STOP = re.compile(
+_COUNT = Form(r"(?:two|three|four|five|\d{1,2}) ")
+_STOP = Form(
     r"\s(?:at|from|in|on|for|with|about|near|by|during|around|to|instead|where|after|online)\b"
 )
-_LONG_STOP = re.compile(r"\s(?:at|from|with|during|instead|to|after)\b")
+_LONG_STOP = Form(r"\s(?:at|from|with|during|instead|to|after)\b")
 _LONG = (
     "celebrated",
     "joined",
@@ -118,57 +118,52 @@ _VAGUE = frozenset(
     function class method variable command suggestion list summary progress attempt effort
     """.split()
 )
-_GOT = re.compile(
+_GOT = Form(
     rf"(?:\b|^)(?:{'|'.join(PETS)}|car|bike|bicycle|motorbike|house|apartment|tattoo|promotion"
     r"|scholarship|degree|diploma|certificate|guitar|piano|laptop|camera|job offer|puppies)$"
 )
-_TOOK = re.compile(r"(?:class|course|lesson|lessons|workshop|exam|test|trip|gap year|tour|cruise)$")
-_GAVE = re.compile(r"(?:talk|talks|presentation|speech|lecture|concert|workshop|seminar)$")
-_BEGUN = re.compile(
+_TOOK = Form(r"(?:class|course|lesson|lessons|workshop|exam|test|trip|gap year|tour|cruise)$")
+_GAVE = Form(r"(?:talk|talks|presentation|speech|lecture|concert|workshop|seminar)$")
+_BEGUN = Form(
     r"(?:course|class|business|company|blog|podcast|channel|club|band|diet|routine|program"
-    r"|programme"
-    r"|degree|phd|garden|petition|project|newsletter|collection|charity|startup|start-up|group)\b"
+    r"|programme|degree|phd|garden|petition|project|newsletter|collection|charity|startup"
+    r"|start-up|group)\b"
 )
-_RAN = re.compile(
-    r"\b(?:race|marathon|half-marathon|run|\d+ ?k|campaign|workshop|camp|seminar)\b", re.I
-)
+_RAN = Form(r"\b(?:race|marathon|half-marathon|run|\d+ ?k|campaign|workshop|camp|seminar)\b", re.I)
 _FORMS = {"ran": _RAN, "got": _GOT, "took": _TOOK, "gave": _GAVE, "started": _BEGUN}
 _INDEFINITE = ("got", "took", "gave")
 _NAMED_ONLY = ("worked with", "tried")
 _TITLED = ("finished reading", "finished", "read", "watched")
-_WENT = re.compile(
+_WENT = Form(
     rf"{ME}(?: went|'ve gone| have gone){ADVERBS} (?P<object>(?:hiking|camping|bowling|swimming"
     r"|skiing|surfing|climbing|fishing|dancing|kayaking|sailing|biking|cycling|running|snowboarding"
     r"|skating|ice skating|horseback riding|rock climbing|scuba diving|diving|snorkeling|hunting"
     r"|clubbing|rafting|paragliding|skydiving|snowshoeing|birdwatching|backpacking))(?![\w-])"
 )
 
-_BEGAN = re.compile(
+_BEGAN = Form(
     rf"{ME}(?:'ve| have)?{ADVERBS} (?:started|begun|began|took up|taken up) (?=[a-z]+ing\b)"
 )
-_NO_BEGINNING = re.compile(
+_NO_BEGINNING = Form(
     r"(?:think|feel|realiz|realis|notic|wonder|do|hav|be|cry|laugh|look|see|freak|com|gett|go|try"
     r"|tak|mak|giv|us|tell|say|talk|ask|introduc|worry|hear|mov|turn|put|lean|focus|rely|plann|car"
     r"|writ|work|liv|pack|appreciat|understand|believ|lik|lov|enjoy|question|shak|sweat)ing\b"
 )
-_BEGAN_STOP = re.compile(r"\s(?:instead|from|after|to (?:get|help|make|keep|stay|feel))\b")
+_BEGAN_STOP = Form(r"\s(?:instead|from|after|to (?:get|help|make|keep|stay|feel))\b")
 _LASTING = (
     "playing|practicing|practising|doing|learning|studying|painting|drawing|coding|programming"
     "|running|coaching|teaching|training|writing|singing|dancing|climbing|surfing|skiing|skating"
     "|swimming|cycling|knitting|gardening|cooking|baking|brewing|fishing|sailing|collecting"
     "|volunteering|mentoring|streaming|boxing|rowing"
 )
-_FOR_LONG = re.compile(rf"{ME}(?:'ve| have){ADVERBS} been{ADVERBS} (?=(?:{_LASTING})\b)")
-_DURATION = re.compile(
+_FOR_LONG = Form(rf"{ME}(?:'ve| have){ADVERBS} been{ADVERBS} (?=(?:{_LASTING})\b)")
+_DURATION = Form(
     r" (?:for (?:about |over |almost |nearly |around |just under |more than |at least |the past "
     r"|the last )?(?:an? (?:few|couple of)|\d+|several|many|two|three|four|five|six|seven|eight"
-    r"|nine"
-    r"|ten|twelve|fifteen|twenty|some)\+? (?:days|weeks|months|years|decades)(?: now)?"
+    r"|nine|ten|twelve|fifteen|twenty|some)\+? (?:days|weeks|months|years|decades)(?: now)?"
     r"|for (?:a|one) (?:year|month|decade)(?: now)?|since (?P<year>(?:19|20)\d\d))(?!\w)"
 )
-_NEEDS_OBJECT = re.compile(
-    r"(?:playing|practi[cs]ing|doing|learning|studying|collecting)(?: \w+ly)?$"
-)
+_NEEDS_OBJECT = Form(r"(?:playing|practi[cs]ing|doing|learning|studying|collecting)(?: \w+ly)?$")
 
 
 def done(s: Sentence) -> Iterator[Claim]:

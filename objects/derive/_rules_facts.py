@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from remem.objects.derive import _rules_words as words
 from remem.objects.derive._rules_dates import adjunct, date_bounds, lead_date
+from remem.objects.derive._rules_form import Form
 from remem.objects.derive._rules_objects import favoured, hometown, origin, several
 from remem.objects.derive._rules_phrase import follows, phrase, place
 from remem.objects.derive._rules_sentence import (
@@ -43,53 +44,51 @@ _SOME = (
 )
 _AND_NAME = rf"(?P<called>{NAME})(?:(?:,? and |, )(?P<more>{NAME}))?(?: and (?P<most>{NAME}))?"
 
-_MY_NAME = re.compile(
+_MY_NAME = Form(
     rf"(?:(?<![\w'-])[Mm]y (?:(?:full|first|real|given) )?name(?: is|'s)|{ME}{BE} (?:called|named)"
     rf"|(?<![\w'-])(?:[Pp]lease )?[Cc]all me) (?P<called>{NAME})"
 )
-_LOWER_NAME = re.compile(
-    r"(?<![\w'-])my name(?: is|'s) (?P<called>[a-z][a-z'-]+)(?=\s*(?:$|[.,;!]))"
-)
+_LOWER_NAME = Form(r"(?<![\w'-])my name(?: is|'s) (?P<called>[a-z][a-z'-]+)(?=\s*(?:$|[.,;!]))")
 _NO_LOWER_NAME = frozenset(
     "not unknown wrong missing long short unusual hard rare common on in".split()
 )
-_KIN_NAME = re.compile(
+_KIN_NAME = Form(
     rf"{MINE} (?P<kin>{KIN})(?:'s name is| is (?:called|named)|'s name's| is) (?P<called>{NAME})"
 )
-_HAVE_KIN = re.compile(
+_HAVE_KIN = Form(
     rf"{ME}(?: have| do have|'ve got|'ve)(?P<some>{_SOME}) (?P<kin>{KIN})s?,? "
     rf"(?:called|named|whose name is|whose names are) {_AND_NAME}"
 )
-_IS_KIN = re.compile(
+_IS_KIN = Form(
     rf"(?P<called>{NAME})(?: is|'s|,) my (?P<kin>{KIN})(?=\s*(?:$|[.,;!])| and\b| who\b)"
 )
 # Before "my sister Anna"; after "gave" or "taught" the name would be what was given.
-_APPOSED = re.compile(
+_APPOSED = Form(
     r"(?:(?:^|[,;(\u2013\u2014]|\b(?:with|and|for|of|to|from|by|about|is|are|was|met|see|saw|seen"
     r"|than|like"
     r"|but|that|when|because|visit|visited|visiting|miss|called|meet|both|where))[ \"]?)$",
     re.IGNORECASE,
 )
-_KIN_APPOSED = re.compile(rf"{MINE} (?P<kin>{KIN}),? (?P<called>{NAME})")
-_PET_APPOSED = re.compile(rf"{MINE} (?:\w+ )?(?P<pet>{_PET}),? (?P<called>{NAME})")
-_APPOSED_PET = re.compile(
+_KIN_APPOSED = Form(rf"{MINE} (?P<kin>{KIN}),? (?P<called>{NAME})")
+_PET_APPOSED = Form(rf"{MINE} (?:\w+ )?(?P<pet>{_PET}),? (?P<called>{NAME})")
+_APPOSED_PET = Form(
     rf"(?P<called>{NAME})(?: is|'s|,) my (?:\w+ )?(?P<pet>{_PET})(?=\s*(?:$|[.,;!])| and\b)"
 )
-_PET_NAME = re.compile(
+_PET_NAME = Form(
     rf"{MINE} (?:\w+ )?(?P<pet>{_PET})s?(?:'s name is| is (?:called|named)|'s name's| are called"
     rf"|s' names are) {_AND_NAME}"
 )
-_HAVE_PET = re.compile(
+_HAVE_PET = Form(
     rf"{ME}{ADVERBS}(?: have| do have|'ve got|'ve| own| got| adopted| bought)(?P<some>{_SOME}) "
     rf"(?P<pet>{_PET}|{'|'.join(pet + 's' for pet in words.PETS)}),? "
     rf"(?:called|named|whose name is|whose names are) {_AND_NAME}"
 )
-_GONE = re.compile(
+_GONE = Form(
     r"\b(?:died|passed away|passed on|dead|late|used to|growing up|as a (?:kid|child)|childhood"
     r"|grave|rip|put (?:him|her|it) down|no longer with us|lost|when i was|had|ex|former)\b",
     re.IGNORECASE,
 )
-_HAVE = re.compile(
+_HAVE = Form(
     rf"{ME}{ADVERBS}(?: have| do have|'ve got|'ve|'ve also got)(?: also| now| got)? "
     r"(?P<object>(?:(?:an?|two|three|four|five|six|seven|\d{1,2})"
     r"(?: (?:little|young|older|younger|beautiful|lovely|rescue|adult|grown|small|wonderful"
@@ -100,29 +99,29 @@ _HAVE = re.compile(
     r"(?=\s*(?:$|[.,;!(\u2013\u2014-])| (?:and|who|that|but|with|at|in|now|too|together|aged"
     r"|already)\b)"
 )
-_BIRTHDAY = re.compile(
+_BIRTHDAY = Form(
     rf"(?:{MINE}(?: (?P<kin>{KIN})'s)?|(?P<name>{NAME})'s) (?:birthday|bday|birth date"
     rf"|date of birth)"
     rf" (?:is|falls)(?: on)?(?: the)? {_DAY}"
 )
-_BORN = re.compile(
+_BORN = Form(
     rf"(?:(?P<me>{ME}) was|{OTHER} was) born(?: and (?:raised|bred|brought up))?"
     rf"(?P<how> in(?: the)?| on(?: the)?) "
 )
-_BORN_MORE = re.compile(r",? (?:on(?: the)?|in) ")
-_BORN_DAY = re.compile(_DAY)
-_YEAR = re.compile(r"(?P<year>(?:18|19|20)\d\d)(?![\w-])")
-_GREW_UP = re.compile(rf"(?:(?P<me>{ME})|{OTHER}) grew up in ")
-_FAVOURITE = re.compile(
+_BORN_MORE = Form(r",? (?:on(?: the)?|in) ")
+_BORN_DAY = Form(_DAY)
+_YEAR = Form(r"(?P<year>(?:18|19|20)\d\d)(?![\w-])")
+_GREW_UP = Form(rf"(?:(?P<me>{ME})|{OTHER}) grew up in ")
+_FAVOURITE = Form(
     rf"(?:{MINE}|(?P<name>{NAME})'s) (?:(?:all-time|all time|absolute|current|new) )?"
     r"favou?rite (?P<topic>[a-z][\w-]*(?: [a-z][\w-]*){0,2}?)(?: of all time| ever| right now)? "
     r"(?P<be>is|are)(?: (?:still|definitely|now|actually|currently|always|hands down"
     r"|of course))*:? "
 )
-_IS_FAVOURITE = re.compile(
+_IS_FAVOURITE = Form(
     r"(?P<value>[A-Z\"'][^,.;:!?\n()]{1,50}?)(?: is|'s| are)(?: (?:still|definitely|by far"
-    r"|now))* my "
-    r"(?:(?:all-time|all time|absolute|current|new) )?favou?rite (?P<topic>[a-z][\w-]*(?: [a-z]+)?)"
+    r"|now))* my (?:(?:all-time|all time|absolute|current|new) )?favou?rite "
+    r"(?P<topic>[a-z][\w-]*(?: [a-z]+)??)"
     r"(?=\s*(?:$|[.,;!])| (?:of all time|ever|because|and|but|since|too)\b)"
 )
 _COUNTED = "kid kids child children siblings grandkids grandchildren puppies"
@@ -130,28 +129,23 @@ _NO_TOPIC = frozenset(
     "part thing one bit of memory moment time place spot way ones things parts memories"
     " moments".split()
 )
-_MOVED = re.compile(
+_MOVED = Form(
     rf"(?:(?P<me>{ME})(?:'ve| have)?|{OTHER}(?:'s| has)?){ADVERBS} (?:moved|relocated|emigrated"
     r"|immigrated)(?: (?:back|over|out|down|up|away|here|home))*(?= )"
 )
-_FROM = re.compile(r" from ")
-_TO = re.compile(r"(?: back| over| out| down| up)? to ")
-_MOVED_ON = re.compile(r",? (?:and )?(?:then|later|afterwards|eventually|before|but)\b")
+_FROM = Form(r" from ")
+_TO = Form(r"(?: back| over| out| down| up)? to ")
+_MOVED_ON = Form(r",? (?:and )?(?:then|later|afterwards|eventually|before|but)\b")
 
 
 def names(s: Sentence) -> Iterator[Claim]:
     """Derive what the writer is called."""
-    found = _MY_NAME.search(s.said)
-    if found is None and s.lower:
-        found = _LOWER_NAME.search(s.said)
-        if found is not None and found["called"] in words.NOT_NAMES | _NO_LOWER_NAME:
-            return
-    elif found is not None and not is_name(found["called"]):
-        return
-    if found is None or not stands(s, found, found.end()) or not follows(s.said, found.end()):
-        return
-    value = s.cut(*found.span("called"))
-    yield s.claim("name", s.me, value, f"{s.me} is called {value}", *found.span())
+    for found in (_LOWER_NAME if s.lower else _MY_NAME).finditer(s.said):
+        if not is_name(found["called"]) or found["called"] in _NO_LOWER_NAME:
+            continue
+        if stands(s, found, found.end()) and follows(s.said, found.end()):
+            value = s.cut(*found.span("called"))
+            yield s.claim("name", s.me, value, f"{s.me} is called {value}", *found.span())
 
 
 def kin(s: Sentence) -> Iterator[Claim]:

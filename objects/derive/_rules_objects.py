@@ -9,22 +9,22 @@ from __future__ import annotations
 import re
 
 from remem.objects.derive import _rules_words as words
+from remem.objects.derive._rules_form import Form
 from remem.objects.derive._rules_phrase import FOLLOW, follows, phrase, place, proper
 from remem.objects.derive._rules_sentence import NAME, Part, Sentence, is_name
 
-_ARTICLE = re.compile(r"(?:an?|the|some|my|our) ")
-_WORKPLACE = re.compile(
+_ARTICLE = Form(r"(?:an?|the|some|my|our) ")
+_WORKPLACE = Form(
     r"(?:an? |the (?=[\w'+&-]+ (?!in\b|near\b)[a-z]))(?:[\w'+&-]+ ){0,4}?(?:company|start-?up"
-    r"|hospital|school|bank"
-    r"|university|college|restaurant|caf[eé]|firm|agency|shop|store|bakery|library|hotel|gym"
-    r"|non-?profit|charity|museum|clinic|studio|lab|laboratory|factory|shelter|supermarket"
-    r"|newspaper|magazine|farm|brewery|bookstore|bookshop|airport|airline|consultancy|pharmacy"
-    r"|salon|warehouse|office|practice|kitchen|church|center|centre|theatre|theater|nursery"
-    r"|kindergarten|daycare|food bank|club|hospice|zoo|garage|pub|bar)"
+    r"|hospital|school|bank|university|college|restaurant|caf[eé]|firm|agency|shop|store|bakery"
+    r"|library|hotel|gym|non-?profit|charity|museum|clinic|studio|lab|laboratory|factory|shelter"
+    r"|supermarket|newspaper|magazine|farm|brewery|bookstore|bookshop|airport|airline|consultancy"
+    r"|pharmacy|salon|warehouse|office|practice|kitchen|church|center|centre|theatre|theater"
+    r"|nursery|kindergarten|daycare|food bank|club|hospice|zoo|garage|pub|bar)"
     rf"(?={FOLLOW})"
     r"(?: (?:in|near|in downtown|in central) (?=[A-Z]))?"
 )
-_LOWER_NAME = re.compile(r"[a-z][\w.&-]+")
+_LOWER_NAME = Form(r"[a-z][\w.&-]+")
 _NO_WORKPLACE = frozenset(
     """home night nights work least times once last present weekends weekend day days all school
     sea height heights something it that this him her them peanuts money free me myself fun
@@ -33,14 +33,12 @@ _NO_WORKPLACE = frozenset(
     weeks a an the my our your his their two three half full part christmas
     """.split()
 )
-_FEW_WORDS = re.compile(
+_FEW_WORDS = Form(
     r"(?:(?:fluent|native|basic|broken|conversational|some|a little|a bit of|a little bit of|good"
     r"|decent|perfect|only|both|mostly|mainly) )*"
 )
-_LANGUAGE = re.compile(
-    r"(?:(?:fluent|some|a little|a bit of|basic|conversational|broken) )*([A-Za-z]+)"
-)
-_MORE = re.compile(r", and |, | and | as well as | & |, plus | plus ")
+_LANGUAGE = Form(r"(?:(?:fluent|some|a little|a bit of|basic|conversational|broken) )*([A-Za-z]+)")
+_MORE = Form(r", and |, | and | as well as | & |, plus | plus ")
 _JUDGED = frozenset(
     """bad terrible good great big huge decent natural born better lousy awful horrible slow fast
     strong visual total real true hopeless aspiring wannabe would-be former retired failed
@@ -48,8 +46,8 @@ _JUDGED = frozenset(
     crappy mediocre excellent fantastic wonderful keen avid best worst mere fake
     """.split()
 )
-_WORD = re.compile(r"[\w'+#/-]+")
-_ROLE = re.compile(r"(?:an?|the) ")
+_WORD = Form(r"[\w'+#/-]+")
+_ROLE = Form(r"(?:an?|the) ")
 _NO_START = frozenset(
     """the a an my our your his their for with in on at to of from by about out up off down away
     into well hard better best less more most when while if me him us them myself as over
@@ -57,20 +55,18 @@ _NO_START = frozenset(
     inside often daily weekly late early abroad alone always sometimes
     """.split()
 )
-_KNOWN = re.compile(
+_KNOWN = Form(
     r"the (?:ocean|sea|beach|outdoors|mountains|snow|rain|summer|winter|autumn|countryside|desert"
     r"|great outdoors|forest|cold|heat|piano|guitar|violin|arts|theatre|theater|Beatles|[A-Z]\w+)\b"
 )
-_RESTRICTS = re.compile(
-    r" (?:that|who|whom|which|where|whose|when|if|than|i|I|we|they|you|is|are)\b"
-)
-_AND = re.compile(
+_RESTRICTS = Form(r" (?:that|who|whom|which|where|whose|when|if|than|i|I|we|they|you|is|are)\b")
+_AND = Form(
     r" and ((?!(?:go|do|try|find|play|have|want|need|think|hate|love|like|get|make|work|live|am|was"
     r"|used|my|it|so|the|a|an|how|feel|hope|enjoy|still|always|just|can|also|really)\b)"
     r"[a-z][\w-]+(?: [a-z][\w-]+)?)(?=\s*(?:$|[.,;!)]))"
 )
-_TASTE_STOP = re.compile(r"\s(?:whenever|by|every|each|at (?:night|home|work)|in general|in my)\b")
-_NO_TASTE = re.compile(
+_TASTE_STOP = Form(r"\s(?:whenever|by|every|each|at (?:night|home|work)|in general|in my)\b")
+_NO_TASTE = Form(
     r"\b(?:job|jobs|company I|saying|say|hear(?:ing)? from|talk(?:ing)? to you|see(?:ing)? you|view"
     r"|energy|work ethic|progress|attitude|suggestions?|ideas?|photos?|pics?|pictures?|vibes?"
     r"|colou?rs?|designs?|structure|taste|freedom|theme|spirit|passion|think|believe|know|remind"
@@ -78,10 +74,10 @@ _NO_TASTE = re.compile(
     r"|approach|solutions?|versions?|plan|answers?|results?|output|layout"
     r"|format|wording|draft|code|changes?)\b"
 )
-_PERSON = re.compile(NAME)
+_PERSON = Form(NAME)
 _SHORT_PLACES = frozenset(("UK", "US", "USA", "UAE", "NYC", "LA", "DC", "NZ", "SF", "U.S.", "U.K."))
-_DEFINITE = re.compile(r"the (?=\w)")
-_FAVOURED_STOP = re.compile(r"\s(?:by far|because|of all|these days|at the moment|to)\b")
+_DEFINITE = Form(r"the (?=\w)")
+_FAVOURED_STOP = Form(r"\s(?:by far|because|of all|these days|at the moment|to)\b")
 _DESCRIBES = frozenset(
     """great good amazing awesome bad closed gone broken back better best nice hard tough fun
     easy delicious yummy perfect beautiful lovely cool brilliant excellent fantastic wonderful
@@ -91,35 +87,35 @@ _DESCRIBES = frozenset(
     approaching too
     """.split()
 )
-_PASTIME = re.compile(r"\b(?:hobby|hobbies|activity|activities|sport|pastime|exercise|subject) ")
-_DWELLING = re.compile(
-    r"\b(?:house|apartment|flat|home|live|living|lived|city|town|village|family|neighbou?rhood|job"
-    r"|country|college|uni|university|moved (?:back|out|over|here|away)|husband|wife|parents|kids"
-    r"|rent|landlord|weather|abroad|years old|relocated|emigrated|immigrated|originally|grew up"
-    r"|come from|hail from|born)\b",
+_PASTIME = Form(r"\b(?:hobby|hobbies|activity|activities|sport|pastime|exercise|subject) ")
+_DWELLING = Form(
+    r"\b(?:house|apartment|flat|live|living|lived|city|town|village|neighbou?rhood|husband|wife"
+    r"|parents|rent|landlord|abroad|moved (?:back|out|over|here|away)|relocated|emigrated"
+    r"|immigrated|originally|grew up|come from|hail from|born)\b",
     re.IGNORECASE,
 )
 _NO_ALLERGY = frozenset("nonsense bullshit bs work mornings mondays drama stupidity people".split())
-_TOOL = re.compile(r"([A-Za-z0-9][\w.+#/-]*(?: [A-Z0-9][\w.+#/-]*){0,2})")
-_TOOL_ENDS = re.compile(
+_TOOL = Form(r"([A-Za-z0-9][\w.+#/-]*(?: [A-Z0-9][\w.+#/-]*){0,2})")
+_TOOL_ENDS = Form(
     r"\s*(?:$|[.,;!)(])| +(?:for|as|to|on|with|and|at|because|since|instead|every|now|in|daily|over"
     r"|mostly|but|when|rather|by default|anymore|any)\b"
 )
 _NO_TOOL = _NO_START | frozenset(
     "it this that these those what everything them both all only".split()
 )
-_PREFERRED_STOP = re.compile(r"\s(?:to|over|rather|instead|more|above|for|in|on|when|any)\b")
-_COURSE = re.compile(
+_NO_PREFERENCE = Form(r"\b(?:option|version|approach|solution|way|alternative|variant)\b")
+_PREFERRED_STOP = Form(r"\s(?:to|over|rather|instead|more|above|for|in|on|when|any)\b")
+_COURSE = Form(
     r"\b(?:course|class|classes|courses|lessons?|workshop|marathon|triathlon|race|exam|bootcamp)$"
 )
-_GROUP = re.compile(
+_GROUP = Form(
     r"\b(?:club|team|group|band|choir|orchestra|union|party|board|committee|community|church|gym"
     r"|society|association|forum|network|league|crew|troupe|cooperative|council)$"
 )
-_OWNED = re.compile(r"(?:an? |(?=(?:two|three|four|five|\d{1,2}) ))")
-_OWNED_STOP = re.compile(r"\s(?:in|on|at|with|from|near)\b")
-_PLURAL_STOP = re.compile(r"\s(?:from|in|with|at|on|of)\b")
-_SUBJECT_ENDS = re.compile(r"\s(?:at|in|with|for|under|on|by|every|this|part|full)\b")
+_OWNED = Form(r"(?:an? |(?=(?:two|three|four|five|\d{1,2}) ))")
+_OWNED_STOP = Form(r"\s(?:in|on|at|with|from|near)\b")
+_PLURAL_STOP = Form(r"\s(?:from|in|with|at|on|of)\b")
+_SUBJECT_ENDS = Form(r"\s(?:at|in|with|for|under|on|by|every|this|part|full)\b")
 
 
 def organisation(s: Sentence, at: int) -> list[Part]:
@@ -262,7 +258,11 @@ def taste(s: Sentence, at: int) -> list[Part]:
         return []
     if first == "the":
         found = Part(found.start + 4, found.end)
-    if _NO_TASTE.search(value) or _RESTRICTS.match(s.said, found.end):
+    if (
+        _NO_TASTE.search(value)
+        or s.said.startswith(" or ", found.end)
+        or _RESTRICTS.match(s.said, found.end)
+    ):
         return []
     if " " not in value and (more := _AND.match(s.said, found.end)):
         return [Part(found.start, more.end(1))]
@@ -276,7 +276,7 @@ def preferred(s: Sentence, at: int) -> list[Part]:
         return []
     first = s.said[found.start : found.end].split()[0].lower()
     value = s.said[found.start : found.end]
-    vague = first in ("not", "to", "if", "when", "the") or _NO_TASTE.search(value)
+    vague = first in ("not", "to", "if", "when", "the") or _NO_PREFERENCE.search(value)
     return [] if vague and found.after == found.end else [found]
 
 
@@ -363,6 +363,6 @@ def _through(said: str, at: int, most: int, closed: frozenset[str]) -> int | Non
     return None
 
 
-def _end_of(pattern: re.Pattern[str], said: str, at: int) -> int:
+def _end_of(pattern: Form, said: str, at: int) -> int:
     found = pattern.match(said, at)
     return found.end() if found else at

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 
 from remem.objects.derive import _rules_words as words
+from remem.objects.derive._rules_form import Form
 from remem.objects.derive._rules_sentence import Part, Sentence
 from remem.objects.derive._rules_text import CODE, QUOTED
 
-_PROPER = re.compile(r"[A-Z][\w'&/.-]*")
-_JOIN = re.compile(r" (?:(?:of|the|de|la|le|les|del|di|da|do|dos|der|den|upon|on|sur|am|&|and) )?")
-_AND_SONS = re.compile(
-    r"(?:[A-Z][\w-]* )?(?:Co|Sons|Company|Partners)\b|[A-Z]\w+ (?:Inc|Ltd|LLP)\b"
-)
+_PROPER = Form(r"[A-Z][\w'&/.-]*")
+_JOIN = Form(r" (?:(?:of|the|de|la|le|les|del|di|da|do|dos|der|den|upon|&|and) )?")
+_AND_SONS = Form(r"(?:[A-Z][\w-]* )?(?:Co|Sons|Company|Partners)\b|[A-Z]\w+ (?:Inc|Ltd|LLP)\b")
 FOLLOW = (
     r"(?:\s*(?:$|[^\w\s'-]|-(?!\w))"
     r"| +(?:and|but|or|with|because|since|as|for|where|when|which|who|near|at|on|in|right|these"
@@ -20,15 +19,13 @@ FOLLOW = (
     r"|part|that|though|although|if|about|just|then|anymore|any|instead|over|rather|not|back"
     r"|all|every|permanently|originally|most|is|are|was|will|like|together|alone|under|during)\b)"
 )
-_FOLLOW = re.compile(FOLLOW)
-_HARD_END = re.compile(
-    r"\s*(?:$|[.,;:!)(…\u2013\u2014])| +(?:and|but|with|since|now|for|because|too)\b"
-)
-_DETERMINED_PLACE = re.compile(
+_FOLLOW = Form(FOLLOW)
+_HARD_END = Form(r"\s*(?:$|[.,;:!)(…\u2013\u2014])| +(?:and|but|with|since|now|for|because|too)\b")
+_DETERMINED_PLACE = Form(
     r"(?:(?:an?) (?:[a-z-]+ ){0,3}(?:city|town|village|suburb|apartment|flat|house|cottage|farm"
     r"|studio|dorm|cabin|condo|island|neighbou?rhood|country|region|bungalow|townhouse|houseboat"
-    r"|studio apartment)"
-    r"|the (?:countryside|suburbs|mountains|(?:north|south|east|west)(?:ern part)?(?= (?:of|in) )))"
+    r"|studio apartment)|the (?:countryside|suburbs|mountains|(?:north|south|east"
+    r"|west)(?:ern part)?(?= (?:of|in) )))"
     r"(?: (?:near|in|of|outside|by|close to|north of|south of|east of|west of|on) (?=[A-Z]))?"
 )
 # "I live in Emacs" is said of no place.
@@ -48,45 +45,40 @@ _ABSTRACT = frozenset(
     solitude circles between
     """.split()
 )
-_PHRASE_END = re.compile(
-    r"[^\w\s'&/+#.%$€£@-]|\.(?:\.|\s|$)|\s-+(?:\s|$)|\n"
-    r"|\s(?:because|'?cause|cuz|since|but|so|when|where|which|who|whom|that|while|as|if|though"
-    r"|although|and|or|unless|until|till|before|after|i|I|I'\w+|we|it|it's|they|you|he|she|is|are"
-    r"|was"
-    r"|were|has|have|had|can|will|whenever|even|then|than|despite|due|especially|particularly"
-    r"|mainly|mostly|like|such|plus|both)\b(?!-)"
-    r"|\s(?:for|over|in) (?:the (?:past|last)|over|about|almost|nearly|around|\d+|an? (?:long|while"
-    r"|few|couple|year|month|week|decade)|many|several|years|months|ages|two|three|four|five|six"
-    r"|seven|eight|nine|ten|now|just|some)\b"
+_PHRASE_END = Form(
+    r"[^\w\s'&/+#.%$€£@-]|\.(?:\.|\s|$)|\s-+(?:\s|$)|\n|\s(?:because|'?cause|cuz|since|but|so"
+    r"|when|where|which|who|whom|that|while|as|if|though|although|and|or|unless|until|till|before"
+    r"|after|i|I|I'\w+|we|it|it's|they|you|he|she|is|are|was|were|has|have|had|can|will|whenever"
+    r"|even|then|than|despite|due|especially|particularly|mainly|mostly|like|such|plus"
+    r"|both)\b(?!-)|\s(?:for|over|in) (?:the (?:past|last)|over|about|almost|nearly|around|\d+"
+    r"|an? (?:long|while|few|couple|year|month|week|decade)|many|several|years|months|ages|two"
+    r"|three|four|five|six|seven|eight|nine|ten|now|just|some)\b"
 )
-_TRAIL = re.compile(
+_TRAIL = Form(
     r"(?: (?:too|also|now|lately|again|as well|right now|these days|nowadays|so much|very much"
     r"|a lot|the most|the best|at the moment|every day|every week|every year|anymore|any ?more"
     r"|today|recently|myself|ourselves|anyway|still|right|together|sometimes|more|most|best"
     r"|personally|tbh|though|with|of|in|to|at|on|for|about|from|by|the|a|an|my|our|most of all"
     r"|since|just|all the time|in general|yesterday|last \w+|this \w+|a few \w+ ago|\w+ \w+ ago))+$"
 )
-_STRANDED = re.compile(r" (?:with|of|in|to|at|on|for|about|from|by)$")
-_ADJECTIVE = re.compile(
+_STRANDED = Form(r" (?:with|of|in|to|at|on|for|about|from|by)$")
+_ADJECTIVE = Form(
     r"\b(?:an?|very|really) (?:[\w-]+(?:ful|ive|ous|able|ible|less|ish|ed|al|ant|ent|ing)|safe|big"
     r"|small|nice|good|great|fun|new|old|calm|warm|quiet|simple|short|long|young|cute|little|happy"
     r"|healthy|easy|lovely|friendly|cosy|cozy|slow|fast|cheap|strong|light|dark|red|blue|green)$"
 )
-_MORE_ADJECTIVES = re.compile(r",? (?:and |or )?[a-z]")
-_DANGLING = re.compile(
+_MORE_ADJECTIVES = Form(r",? (?:and |or )?[a-z]")
+_DANGLING = Form(
     r"\b(?:it|its|it's|this|that|that's|these|those|them|they|him|her|his|hers|their|theirs|one"
-    r"|ones"
-    r"|here|there|so|such|you|your|yours|u|ya|everyone|everybody|what|how|who|why|when|where|which"
-    r"|all|both|each|other|others|another|same|not|no|never|being|me|us|something|anything"
-    r"|everything"
-    r"|nothing|thing|things|stuff|someone|anyone|somebody|else|way|idea|fact|sound|look|looks"
-    r"|feeling"
-    r"|part|bit|kind|sort|type|lot|lots|bunch|much|more|too|very|ever|don't|won't|can't|do|does"
-    r"|did)\b"
+    r"|ones|here|there|so|such|you|your|yours|u|ya|everyone|everybody|what|how|who|why|when|where"
+    r"|which|all|both|each|other|others|another|same|not|no|never|being|me|us|something|anything"
+    r"|everything|nothing|thing|things|stuff|someone|anyone|somebody|else|way|idea|fact|sound"
+    r"|look|looks|feeling|part|bit|kind|sort|type|lot|lots|bunch|much|more|too|very|ever|don't"
+    r"|won't|can't|do|does|did)\b"
     rf"|[{QUOTED}{CODE}]",
     re.IGNORECASE,
 )
-_TITLE = re.compile(rf"(?:the (?:film|movie|book|song|show|series|game) )?\"({QUOTED}{{2,60}})\"")
+_TITLE = Form(rf"(?:the (?:film|movie|book|song|show|series|game) )?\"({QUOTED}{{2,60}})\"")
 
 
 def follows(said: str, at: int) -> bool:
@@ -144,7 +136,7 @@ def place(s: Sentence, at: int) -> Part | None:
         return _lower_place(s, at) if s.lower else None
     if said[found.start : found.end].split()[0].lower() in _NO_PLACES:
         return None
-    if region := re.compile(r", ((?:[A-Z][\w.]*)(?: [A-Z]\w*)?)").match(said, found.end):
+    if region := Form(r", ((?:[A-Z][\w.]*)(?: [A-Z]\w*)?)").match(said, found.end):
         name = region[1].rstrip(".").replace(".", "").lower()
         if name in words.REGIONS and _FOLLOW.match(
             said, region.start(1) + len(region[1].rstrip("."))
@@ -154,7 +146,7 @@ def place(s: Sentence, at: int) -> Part | None:
 
 
 def _lower_place(s: Sentence, at: int) -> Part | None:
-    found = re.compile(r"[^\W\d_]{3,}(?: [^\W\d_]{3,})?").match(s.said, at)
+    found = Form(r"[^\W\d_]{3,}(?: [^\W\d_]{3,})?").match(s.said, at)
     if found is None:
         return None
     parts = found[0].split()
@@ -185,7 +177,7 @@ def title(s: Sentence, at: int) -> Part | None:
     return Part(found.start(1), found.end(1), found.end()) if found else None
 
 
-def phrase(s: Sentence, at: int, most: int, stop: re.Pattern[str] | None = None) -> Part | None:
+def phrase(s: Sentence, at: int, most: int, stop: Form | None = None) -> Part | None:
     """Read a noun phrase or gerund of at most so many words that says by itself what is meant.
 
     Args:

@@ -6,12 +6,15 @@ import re
 from collections.abc import Callable, Iterator
 
 from remem.objects.derive import _rules_words as words
+from remem.objects.derive._rules_form import Form
 from remem.objects.derive._rules_text import is_left_standing, is_open
 from remem.objects.derive.claim import Claim
 
 NOBODY = "user"  # who says "I" in an observation without a speaker
 
-# Kinds of subject a later claim can replace, see `Sentence.claim`.
+# One value at a time: a later claim replaces an earlier one.  "favourite_…" of one topic and
+# "has_…" of kin of whom there is one are single as well.  Work is not: people have two jobs, and
+# leaving one is said in words of its own; nor are languages, pets, tastes and what is used.
 SINGLE_VALUED = frozenset(
     (
         *("lives_in", "name", "birthday", "birth_year", "born_in", "is_from", "married_to"),
@@ -25,7 +28,11 @@ CONFIDENCE_OTHER = 900  # of what is said of somebody else
 _ONE = sorted(words.ONE_KIN, key=len, reverse=True)
 _MANY = sorted(words.MANY_KIN, key=len, reverse=True)
 KIN = "|".join((*_MANY, *_ONE))
-NAME = r"[A-Z][\w'-]*[\w](?: (?:(?:van|von|de|da|del|der|la) )?[A-Z][\w'-]*\w){0,2}"
+# The bounds keep long runs of letters from being tried at each of their places.
+NAME = (
+    r"(?<![\w'-])[A-Z][\w'-]{0,40}\w"
+    r"(?: (?:(?:van|von|de|da|del|der|la) )?[A-Z][\w'-]{0,40}\w){0,2}"
+)
 ME = r"(?<![\w'@./-])(?:[Ii]|[Ww]e)"
 MINE = r"(?<![\w'@./-])(?:[Mm]y|[Oo]ur)"
 BE = r"(?:'?m| am|'re| are)"
@@ -130,7 +137,7 @@ class Family:
         self,
         keys: str | frozenset[str],
         claims: Callable[[Sentence], Iterator[Claim]],
-        *forms: re.Pattern[str],
+        *forms: Form,
     ) -> None:
         """Keep the three; keys may be given as words of one text."""
         self.keys = frozenset(keys.split()) if isinstance(keys, str) else keys

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from remem.objects.derive._rules_dates import adjunct
+from remem.objects.derive._rules_form import Form
 from remem.objects.derive._rules_objects import organisation
 from remem.objects.derive._rules_phrase import phrase
 from remem.objects.derive._rules_sentence import ADVERBS, BE, ME, MINE, Family, Sentence, stands
 from remem.objects.derive._rules_text import is_left_standing, is_open
 from remem.objects.derive.claim import Claim
 
-_LOST_JOB = re.compile(
+_LOST_JOB = Form(
     rf"{ME}{ADVERBS}(?:(?:'ve| have)?{ADVERBS} (?:left|quit|lost|resigned from|gave up)"
     rf" (?:my|our) (?:old |day |full-time )?job"
     rf"|(?: was| got|'ve been| have been){ADVERBS} (?:laid off|fired|let go|made redundant))"
     r"(?:(?P<from> (?:at|with|from) )|(?![\w'-]))"
 )
-_NEW_JOB = re.compile(
+_NEW_JOB = Form(
     rf"{ME}(?:'ve| have)?{ADVERBS} (?:started (?:a new job|a job|my new job|working|work)"
     r"|got (?:a|the|my) (?:new |dream )?job|accepted (?:a|the) (?:job|position)|got hired) "
     r"(?:at|for|with|by) "
@@ -27,24 +27,24 @@ _END = (
     r"(?=\s*(?:$|[.,;!)(\u2013\u2014-])"
     r"| (?:and|but|so|since|now|too|last|this|again|in|on|for|with)\b)"
 )
-_STATUS = re.compile(
+_STATUS = Form(
     rf"{ME}(?: just| finally| recently)?(?: got|{BE}){ADVERBS} "
     rf"(?P<object>married|engaged|divorced|single|widowed|separated){_END}"
 )
-_NOT_MARRIED = re.compile(rf"{ME}{BE} no longer (?P<object>married|engaged|single)\b")
-_TRAIT = re.compile(
+_NOT_MARRIED = Form(rf"{ME}{BE} no longer (?P<object>married|engaged|single)\b")
+_TRAIT = Form(
     rf"{ME}{BE}{ADVERBS} (?P<object>(?:strictly )?(?:vegetarian|vegan|pescatarian|left-handed"
     r"|right-handed|colou?r-?blind|lactose[- ]intolerant|gluten[- ]intolerant|diabetic|asthmatic"
     r"|dyslexic|epileptic|deaf|retired|unemployed|self-employed|trans|transgender|gay|bisexual"
     rf"|lesbian|non-binary|autistic|short-sighted|near-sighted|teetotal|bilingual)){_END}"
 )
-_ALLERGY = re.compile(
+_ALLERGY = Form(
     rf"{ME}(?: have|'ve got|'ve){ADVERBS} (?:an? )?(?:(?:severe|mild|bad|serious) )?"
     r"(?:(?P<object>[a-z]+) allergy|allergy to (?P<other>[a-z]+)|(?P<illness>asthma|adhd|ADHD"
     r"|diabetes|epilepsy|arthritis|migraines|celiac disease|coeliac disease|hay fever|tinnitus"
     rf"|insomnia|dyslexia|high blood pressure)){_END}"
 )
-_GOAL = re.compile(
+_GOAL = Form(
     rf"{MINE} (?:(?:main|ultimate|biggest|big|lifelong|long-term|next) )?(?P<what>goal|dream)"
     r" (?:is|has always been) to (?=[a-z])"
 )

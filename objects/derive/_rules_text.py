@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-MAX_TEXT = 200_000  # code points; a longer text is not talk and is left alone
+from remem.objects.derive._rules_form import Form
+
+MAX_TEXT = 50_000  # code points; a longer text is not talk and is left alone
 MAX_SENTENCE = 600  # code points; a longer sentence is left alone
 
 QUOTED = "\x01"  # stands for each character of a quoted passage
@@ -25,10 +27,10 @@ _PLAIN = {
 }
 _PLAIN |= {ord("\u00a0"): " ", ord(QUOTED): " ", ord(CODE): " "}
 
-_MARKS = re.compile(f"[{QUOTED}{CODE}]")
+_MARKS = Form(f"[{QUOTED}{CODE}]")
 
 # A text that sets a task about a text, or plays, says nothing of its writer.
-_TASK = re.compile(
+_TASK = Form(
     r"\b(?:translat(?:e|ion|ing)|re-?write|rephras|paraphras|proof-?read|summari[sz]e|role-?play"
     r"|pretend|act as|fix (?:the|my) grammar|in character|from the perspective|hypothetical"
     r"|(?:just|only|i'm|im|was) (?:kidding|joking)|jk|april fool|sarcas|lorem ipsum"
@@ -39,19 +41,19 @@ _TASK = re.compile(
     r"|^you are an? |/s$",
     re.IGNORECASE | re.MULTILINE,
 )
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
-_INDENTED = re.compile(r"^(?: {4}|\t)[^\n]*$", re.MULTILINE)
-_TICKS = re.compile(r"`([^`\n]*)`")
-_QUOTED_LINE = re.compile(r"^[ \t]*[>|][^\n]*$", re.MULTILINE)
-_FORWARDED = re.compile(
+_FENCE = Form(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_INDENTED = Form(r"^(?: {4}|\t)[^\n]*$", re.MULTILINE)
+_TICKS = Form(r"`([^`\n]*)`")
+_QUOTED_LINE = Form(r"^[ \t]*[>|][^\n]*$", re.MULTILINE)
+_FORWARDED = Form(
     r"^(?:On [^\n]{5,120} wrote:|-{2,} ?(?:Original|Forwarded) message\b|From: |Begin forwarded)"
     r".*",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
-_SINGLE_QUOTED = re.compile(r"(?<![\w'])'(?=\w)([^'\n]* [^\n]{0,200}?)'(?!\w)")
-_LABEL = re.compile(
+_SINGLE_QUOTED = Form(r"(?<![\w'])'(?=\w)([^'\n]* [^\n]{0,200}?)'(?!\w)")
+_LABEL = Form(
     r"^[ \t]*(?:[-*+•][ \t]+|\[[^\]\n]{1,40}\][ \t]*)?[<@*]{0,3}"
-    r"([^\W_][\w .,'()/-]{0,60}?)[>*]{0,3}:[ \t][^\n]*$",
+    r"(?P<label>([^\W_][\w ,'()/-]{0,60}?)[>*]{0,3}:)[ \t][^\n]*$",
     re.MULTILINE,
 )
 _OWN_LABELS = frozenset(
@@ -61,14 +63,14 @@ _OWN_LABELS = frozenset(
         *("psa", "btw", "news", "big news", "good news"),
     )
 )
-_STOP = re.compile(r"[.!?…]+[\"')\]*]*(?=\s|$)|\n")
-_ABBREVIATED = re.compile(r"(?:\b[A-Z]|\b(?:St|Mt|Ft|Dr|Mr|Mrs|Ms|Prof|vs|approx|e\.g|i\.e))$")
-_BULLET = re.compile(r"[ \t]*(?:[-*+•#]+|\d{1,3}[.)])[ \t]+")
-_LEADS_ON = re.compile(r"(?:\b(?:that|if|unless|and|or|but|said|says|because|when|the|a|to)|,)$")
+_STOP = Form(r"[.!?…]+[\"')\]*]*(?=\s|$)|\n")
+_ABBREVIATED = Form(r"(?:\b[A-Z]|\b(?:St|Mt|Ft|Dr|Mr|Mrs|Ms|Prof|vs|approx|e\.g|i\.e))$")
+_BULLET = Form(r"[ \t]*(?:[-*+•#]+|\d{1,3}[.)])[ \t]+")
+_LEADS_ON = Form(r"(?:\b(?:that|if|unless|and|or|but|said|says|because|when|the|a|to)|,)$")
 _WRAPPED = 50  # a line of this length without a full stop goes on in the next one
 
 # Sentences that say something else than that it is so.
-_NOT_SAID = re.compile(
+_NOT_SAID = Form(
     r"\b(?:lol|lmao|rofl|ha(?:ha)+|hehe|unless|whether|imagine|suppose|supposing|wish|as if"
     r"|as though|would|wouldn't|could've|in my dreams?|once upon a time|for (?:example|instance)"
     r"|e\.g|allegedly|supposedly|apparently|reportedly|rumou?r|according to|let's say|say that"
@@ -78,40 +80,36 @@ _NOT_SAID = re.compile(
     r"|[😂🤣😜😝😉🙃]",
     re.IGNORECASE,
 )
-_SPEECH = re.compile(
+_SPEECH = Form(
     r"\b(?:sa(?:id|ys?|ying)|told|tells|tell(?:ing)?(?! you)|asks?|asked|claim(?:s|ed)?|thinks?"
-    r"|thought"
-    r"|believe[sd]?|repl(?:y|ies|ied)|answer(?:s|ed)|wr(?:ote|ites)|heard|hears|quot(?:e[sd]?|ing)"
-    r"|insist(?:s|ed)|argue[sd]?|reports?|reported|mention(?:s|ed)|texted|assumes?|assumed"
-    r"|feels? like|felt like|seems?|looks? like|guess(?:ed)?(?! what)|doubts?|if|i'd|they'd|might"
-    r"|may"
-    r"|maybe|perhaps|probably|possibly|dream(?:s|ed|t)? (?:that|of)|imagined|joke[sd]?|lie[sd]?"
+    r"|thought|believe[sd]?|repl(?:y|ies|ied)|answer(?:s|ed)|wr(?:ote|ites)|heard|hears"
+    r"|quot(?:e[sd]?|ing)|insist(?:s|ed)|argue[sd]?|reports?|reported|mention(?:s|ed)|texted"
+    r"|assumes?|assumed|feels? like|felt like|seems?|looks? like|guess(?:ed)?(?! what)|doubts?|if"
+    r"|i'd|they'd|might|may|maybe|perhaps|probably|possibly|dream(?:s|ed|t)? (?:that|of)|imagined"
+    r"|joke[sd]?|lie[sd]?"
     r"|lying|never|nobody|not true|false|wrong)\b",
     re.IGNORECASE,
 )
-_AFTER = re.compile(
+_AFTER = Form(
     r"\b(?:(?:he|she|they|people|[A-Z]\w+) (?:said|says|told|claims?|thinks?|wrote)"
     r"|(?:said|says) (?:nobody|no one|he|she|they|[A-Z]\w+)|[Ii] (?:think|guess|suppose|believe"
     r"|heard|hope|wish|assume|reckon)|or something|or not"
     r"|if|unless|not true|someday|one day|tomorrow|soon|next (?:week|month|year|spring|summer"
     r"|autumn|fall|winter|semester|term)|maybe|probably|perhaps|not really|just kidding|right\?)\b",
 )
-_OPENER = re.compile(
-    r"(?:^|[,;!(]|[\u2013\u2014]|-|\.\.\.?|…"
-    r"|(?:^|[ ,])(?:and|but|so|because|'?cause|cuz|since|as|also|plus|well|yeah|yes|yep|yup|yea|ok"
-    r"|okay|oh|ah|aw|wow|hey|hi|hello|nah|nope|no|(?<!ake )sure|thanks|actually|honestly"
-    r"|personally|frankly"
-    r"|basically|currently|now|nowadays|these days|right now|at the moment|lately|recently|today"
-    r"|yesterday|this (?:week|month|year|morning)|last \w+|(?:\w+ ){1,2}(?:days?|weeks?"
-    r"|months?|years?) ago|on \w+day|btw|(?:since|as of|in|on) (?:[\w-]+ )?(?:19"
-    r"|20)\d\d(?:-\d\d){0,2}"
-    r"|by the way|fyi|anyway|though|although|even though|while|whereas|however|luckily"
-    r"|thankfully|sadly|unfortunately|fortunately|of course|in fact|for me|as for me|as you know"
-    r"|you know|like you|guess what|btw|absolutely|definitely|totally|same|me too|cool|nice|great"
-    r"|ps|psa|(?:(?:that|this|it|which)'s|is|reminds me|reminded me|remember|reasons?(?: of)?) why"
-    r"|one of the reasons|(?:tell|telling|let) you(?: know)?(?: that)?|(?:please )?(?:note"
-    r"|remember|know)(?: that)?"
-    r"|(?:note|notes|fyi|ps|reminder|remember|update|correction|fact|fun fact|about me|me|edit|psa"
+_OPENER = Form(
+    r"(?:^|[,;!(]|[\u2013\u2014]|-|\.\.\.?|…|(?:^|[ ,])(?:and|but|so|because|'?cause|cuz|since|as"
+    r"|also|plus|well|yeah|yes|yep|yup|yea|ok|okay|oh|ah|aw|wow|hey|hi|hello|nah|nope|no"
+    r"|(?<!ake )sure|thanks|actually|honestly|personally|frankly|basically|currently|now|nowadays"
+    r"|these days|right now|at the moment|lately|recently|today|yesterday|this (?:week|month|year"
+    r"|morning)|last \w+|(?:\w+ ){1,2}(?:days?|weeks?|months?|years?) ago|on \w+day|btw|(?:since"
+    r"|as of|in|on) (?:[\w-]+ )?(?:19|20)\d\d(?:-\d\d){0,2}|by the way|fyi|anyway|though|although"
+    r"|even though|while|whereas|however|luckily|thankfully|sadly|unfortunately|fortunately"
+    r"|of course|in fact|for me|as for me|as you know|you know|like you|guess what|btw|absolutely"
+    r"|definitely|totally|same|me too|cool|nice|great|ps|psa|(?:(?:that|this|it|which)'s|is"
+    r"|reminds me|reminded me|remember|reasons?(?: of)?) why|one of the reasons|(?:tell|telling"
+    r"|let) you(?: know)?(?: that)?|(?:please )?(?:note|remember|know)(?: that)?|(?:note|notes"
+    r"|fyi|ps|reminder|remember|update|correction|fact|fun fact|about me|me|edit|psa"
     r"|btw|news|quick note|for the record|heads up|big news|good news|i):))[ \"'(*_]*$",
     re.IGNORECASE,
 )
@@ -205,7 +203,7 @@ def _states(work: str, start: int, end: int) -> bool:
 
 def _goes_on(work: str, start: int, stop: int, after: int) -> bool:
     """Say whether a line break is only where a long line was wrapped."""
-    line = work[work.rfind("\n", start, stop) + 1 : stop].rstrip()
+    line = work[max(start, work.rfind("\n", start, stop) + 1) : stop].rstrip()
     if not line or after >= len(work) or work[after] in "\n \t" or _BULLET.match(work, after):
         return False
     return len(line) >= _WRAPPED or _LEADS_ON.search(line) is not None
@@ -226,8 +224,11 @@ def _blank_ticks(found: re.Match[str]) -> str:
 
 
 def _blank_label(found: re.Match[str], own: str) -> str:
-    label = found[1].strip(" *").casefold()
-    return found[0] if label in _OWN_LABELS or (own and label == own) else _blank_code(found)
+    label = found[2].strip(" *").casefold()
+    if label in _OWN_LABELS or (own and label == own):
+        words = found.end("label") - found.start()
+        return " " * words + found[0][words:]
+    return _blank_code(found)
 
 
 def _blank_quotes(work: str) -> str:

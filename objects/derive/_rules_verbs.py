@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from remem.objects.derive import _rules_objects as objects
 from remem.objects.derive._rules_dates import adjunct, lead_date
+from remem.objects.derive._rules_form import Form
 from remem.objects.derive._rules_phrase import place
 from remem.objects.derive._rules_sentence import (
     ADVERBS,
@@ -33,13 +34,13 @@ from remem.objects.derive.claim import Claim
 
 Reader = Callable[[Sentence, int], list[Part]]
 
-_AT = re.compile(r" at (?!least\b|all\b)")
+_AT = Form(r" at (?!least\b|all\b)")
 _FORMS_AT = {
     "works_at": {"base": "work at", "third": "works at", "past": "worked at"},
     "studies_at": {"base": "study at", "third": "studies at", "past": "studied at"},
 }
-_ENDED = re.compile(r",? (?:any ?more|any longer|these days|now)\b")
-_GOES_ON = re.compile(r",? (?:since|for|all my life|my whole life|my entire life)\b")
+_ENDED = Form(r",? (?:any ?more|any longer|these days|now)\b")
+_GOES_ON = Form(r",? (?:since|for|all my life|my whole life|my entire life)\b")
 
 
 class Verb:
@@ -97,7 +98,9 @@ class Verb:
                 yield from _claims(s, self, found, Subject(s.me, first=True))
         for found in self.theirs.finditer(s.said):
             who = other(s, found)
-            if who is None or (not self.by_name and found["name"] and " " not in who.name):
+            if who is None:
+                continue
+            if not (self.by_name or found["kin"] or " " in who.name or "originally" in found[0]):
                 continue
             if is_open(s.said, found.start()):
                 yield from _claims(s, self, found, who)
@@ -208,7 +211,7 @@ def _either(*forms: str) -> str:
     return "(?:" + "|".join(form for form in forms if form) + ")"
 
 
-def _mine(base: str, past: str, being: str) -> re.Pattern[str]:
+def _mine(base: str, past: str, being: str) -> Form:
     """Compile the forms of the first person."""
     a = ADVERBS
     now = _either(
@@ -224,13 +227,13 @@ def _mine(base: str, past: str, being: str) -> re.Pattern[str]:
     used = rf"{a} used to{a} " + _either(base, being and f"be (?:{being})")
     perfect = rf"(?:'ve| have){a} (?:{past})" if past else r"(?!)"
     plain = rf"{a} (?:{past})" if past else r"(?!)"
-    return re.compile(
+    return Form(
         rf"{ME}(?:(?P<ended>{ended})|(?P<used>{used})"
         rf"|(?P<denied>{denied})|(?P<now>{now})|(?P<perfect>{perfect})|(?P<past>{plain})) "
     )
 
 
-def _theirs(base: str, third: str, past: str, being: str) -> re.Pattern[str]:
+def _theirs(base: str, third: str, past: str, being: str) -> Form:
     """Compile the forms of the third person."""
     a = ADVERBS
     now = _either(third and rf"{a} (?:{third})", being and rf"(?:'s| is){a} (?:{being})")
@@ -244,7 +247,7 @@ def _theirs(base: str, third: str, past: str, being: str) -> re.Pattern[str]:
     used = r" used to " + _either(base, being and f"be (?:{being})")
     perfect = rf"(?:'s| has){a} (?:{past})" if past else r"(?!)"
     plain = rf" (?:{past})" if past else r"(?!)"
-    return re.compile(
+    return Form(
         rf"{OTHER}(?:(?P<ended>{ended})|(?P<used>{used})|(?P<denied>{denied})|(?P<now>{now})"
         rf"|(?P<perfect>{perfect})|(?P<past>{plain})) "
     )

@@ -13,13 +13,12 @@ it was said, and says `ends` where that is not known.
 
 from __future__ import annotations
 
-import re
-
 from remem.objects.derive import _rules_config as config
 from remem.objects.derive import _rules_events as events
 from remem.objects.derive import _rules_facts as facts
 from remem.objects.derive import _rules_states as states
 from remem.objects.derive import _rules_verbs as verbs
+from remem.objects.derive._rules_form import Form
 from remem.objects.derive._rules_sentence import NOBODY, SINGLE_VALUED, Family, Sentence
 from remem.objects.derive._rules_text import (
     MAX_TEXT,
@@ -40,7 +39,7 @@ MAX_CLAIMS = 50  # of one observation; the first ones in the order of the text a
 
 _NO_TALK = frozenset(("command", "commit", "diff"))
 _OWN_ROLES = ("user", "")
-_WORD = re.compile(r"[\w'-]+")
+_WORD = Form(r"[\w'-]+")
 
 
 def derive(observation: Observation) -> list[Claim]:

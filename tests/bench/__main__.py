@@ -16,6 +16,10 @@ from tests.bench.report import print_machine
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "quality": ("tests.bench.quality:run", "recall@k, MRR and nDCG beside BM25, dense and fused"),
+    "corrections": (
+        "tests.bench.corrections:run",
+        "old statements give way, are kept, and nothing else is hidden",
+    ),
     "speed": ("tests.bench.speed:run", "ingest, projection, cold start, verify, memory, install"),
 }
 """Name of each measurement, ``module:function`` and what it prints."""

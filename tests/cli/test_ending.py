@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from remem.cli import report
+from remem.hooks.ingest import BATCH
 from remem.objects.errors import StoreFull, UsageError
 
 from .conftest import REMEM, Runner
@@ -52,24 +53,22 @@ def test_a_full_disk_is_an_error(run: Runner) -> None:
 
 def test_interrupting_an_import_keeps_whole_batches_and_ends_with_130(run: Runner) -> None:
     started = run.start(
-        "import",
-        "jsonl",
-        "-",
+        "add",
+        "--lines",
         "--json",
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
     assert started.stdin is not None
-    for number in range(12_000):
-        started.stdin.write(b'{"text": "line %d"}\n' % number)
+    for number in range(BATCH + 100):
+        started.stdin.write(b"line %d\n" % number)
     started.stdin.flush()
     deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:  # until two batches of 5,000 are kept
-        if run("count-objects", "--json").code == 0:
-            kept = run("count-objects", "--json").json["total"]["count"]
-            if kept >= 10_000:
-                break
+    while time.monotonic() < deadline:  # until a batch is kept
+        counted = run("count-objects", "--json")
+        if counted.code == 0 and counted.json["total"]["count"] >= BATCH:
+            break
         time.sleep(0.05)
     started.send_signal(signal.SIGINT)
     started.stdin.close()
@@ -78,8 +77,21 @@ def test_interrupting_an_import_keeps_whole_batches_and_ends_with_130(run: Runne
     said = started.stderr.read().decode()
     assert "remem: interrupted" in said and "run it again" in said and "Traceback" not in said
     assert started.stdout.read() == b""
-    assert run("count-objects", "--json", code=0).json["total"]["count"] == 10_000
+    assert run("count-objects", "--json", code=0).json["total"]["count"] == BATCH
     run("verify", "--fast", code=0)
+
+
+def test_interrupting_while_waiting_for_input(run: Runner) -> None:
+    started = run.start(
+        *("import", "jsonl", "-"), stdin=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    )
+    assert started.stdin is not None and started.stderr is not None
+    while not run.store.exists():  # the signal handler stands by then
+        time.sleep(0.02)
+    time.sleep(0.1)
+    started.send_signal(signal.SIGINT)
+    assert started.wait(timeout=20) == 130
+    assert b"Traceback" not in started.stderr.read()
 
 
 # -- faults -------------------------------------------------------------------------------------

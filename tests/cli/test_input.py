@@ -103,8 +103,11 @@ def test_a_broken_line_is_named_and_the_others_are_kept(run: Runner) -> None:
 
 
 def test_an_array_instead_of_lines(run: Runner) -> None:
-    done = run("import", "jsonl", "-", "--json", stdin='["not", "an", "object"]\n', code=0)
-    assert done.json["rejected"] == 1 and done.json["errors"][0]["why"]
+    done = run("import", "jsonl", "-", "--json", stdin='[{"text": "one"}, {"text": "two"}]', code=0)
+    assert (done.json["new"], done.json["rejected"]) == (2, 0)
+    done = run("import", "jsonl", "-", "--json", stdin='["not", "an object"]\n', code=0)
+    assert (done.json["new"], done.json["rejected"]) == (0, 2)
+    assert all(error["why"] for error in done.json["errors"])
 
 
 def test_what_import_reads_from_a_file_with_wrong_bytes(run: Runner) -> None:

@@ -189,10 +189,12 @@ def test_doctor_names_what_others_may_read(filled: Runner) -> None:
 
 
 def test_doctor_names_what_was_left_over(filled: Runner) -> None:
-    (filled.store / "canon" / "g7").mkdir(mode=0o700)
+    (filled.store / "canon" / "g0").mkdir(mode=0o700)
+    (filled.store / "canon" / "g7").mkdir(mode=0o700)  # one that is being made is none
     (filled.store / "FORMAT.99.new").touch(mode=0o600)
     out = filled("doctor", code=0).out
-    assert f"rm -r {filled.store}/canon/g7" in out and "FORMAT.99.new" in out
+    assert f"rm -r {filled.store}/canon/g0" in out and "FORMAT.99.new" in out
+    assert "canon/g7" not in out
 
 
 def test_doctor_fails_on_a_broken_store(filled: Runner) -> None:

@@ -307,6 +307,11 @@ def _changes(tx: Tx) -> None:
 
 def _ends(tx: Tx) -> None:
     milk = encode.seal(observation("milk first"), HOME.key)[0]
+    two = _claims()[1]
+    ref = encode.seal(two, HOME.key)[0]
+    left = tx.put_object(HOME, msgspec.structs.replace(two, cites=[REF]))
+    tx.txn.delete("cites", HOME.prefix + milk + ref)
+    _change(tx, "revise", ref, new=left, reason="forgotten")
     _change(tx, "erase", milk, status="erased", reason="asked")
     tx.txn.delete("objects", HOME.prefix + milk)
     _change(tx, "purge", milk, reason="asked")

@@ -16,6 +16,7 @@ from remem.objects import format as fmt
 from remem.objects.admit import Receipt
 from remem.objects.derive.queue import Job
 from remem.objects.reader import Part
+from remem.objects.retention import Rule
 from remem.objects.tombs import Tomb
 from tests.formats import build, decoder
 
@@ -51,6 +52,7 @@ FIELDS = {
     "Receipt": Receipt,
     "Job": Job,
     "Tomb": Tomb,
+    "Rule": Rule,
 }
 
 

@@ -48,7 +48,7 @@ def test_the_golden_store_verifies(golden: Path) -> None:
     report = verify(store)
     store.close()
     assert report.problems == []
-    assert (report.audit.rows, report.objects.checked) == (19, 8)
+    assert (report.audit.rows, report.objects.checked) == (20, 9)
     assert report.tombstones.count == 1
 
 
@@ -148,7 +148,7 @@ def plain(record: msgspec.Struct) -> list[object]:
 
 def test_both_readers_find_the_same_in_the_golden_store(golden: Path) -> None:
     second = compare(golden)
-    assert len(second.objects) == 8
+    assert len(second.objects) == 9
 
 
 def test_both_readers_find_the_same_in_a_new_store(tmp_path: Path) -> None:

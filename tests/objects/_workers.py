@@ -107,7 +107,8 @@ def _check_part(reader: Reader, part: Part, rows: dict[tuple[int, int], bytes | 
         assert digest == oid.digest(data), f"entry {last} has no row with its digest"
         states[entry.ref] = refs.step(states.get(entry.ref), entry)
         if entry.new is not None:
-            assert reader.object_bytes(part, entry.new) is not None, "a head is missing"
+            kept = reader.txn.get("objects", part.prefix + entry.new)
+            assert kept is not None, "a head is missing"
     assert last == reader.last_seq(part), "the head of the log is another one"
     assert states == dict(reader.states(part)), "the cached states are not the fold of the log"
     for key, data in reader.txn.scan_prefix("objects", part.prefix):
@@ -248,7 +249,7 @@ def do_short_readers(root: str, count: str) -> None:
     fan([read(i) for i in range(int(count))], kill)
 
 
-def do_revise(root: str, ref: str, head: str, count: str) -> None:
+def do_revise(root: str, ref: str, head: str, count: str, tag: str) -> None:
     """Many processes revise one ref, each naming the head that all of them read."""
 
     def work(index: int) -> Callable[[], None]:
@@ -258,7 +259,7 @@ def do_revise(root: str, ref: str, head: str, count: str) -> None:
                     Store(root),
                     "revise",
                     bytes.fromhex(ref),
-                    text=f"version of process {index}",
+                    text=f"version {tag} of process {index}",
                     expected=bytes.fromhex(head),
                 )
                 say(f"won {index}")

@@ -15,7 +15,7 @@ from remem.objects.fsck import verify
 from remem.objects.model import Deriver, Incoming, Memory, Scope
 from remem.objects.reader import Part
 from remem.objects.scope import Actor, Grant, maintenance_grant
-from remem.objects.store import Store
+from remem.objects.store import Store, canon_path, read_generation
 from remem.objects.tx import Tx
 
 SCOPE = Scope("local", "default", "home", "none", "main")
@@ -96,7 +96,7 @@ def build(root: Path) -> Facts:
 
 def tamper(root: Path, change: Callable[[kv.Txn], object]) -> None:
     """Change rows behind the store's back."""
-    path = str(root / "canon" / "g1")
+    path = canon_path(str(root), read_generation(str(root)))
     kv.open_env(path, fmt.TABLES).write(change)
     kv.forget_env(path)
 

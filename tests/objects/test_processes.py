@@ -134,7 +134,7 @@ def test_twenty_processes_revise_one_ref_and_one_wins(root: str) -> None:
     store.close()
     head = item.id
     for number in range(3):
-        said = W.run("revise", root, item.ref.hex(), head.hex(), 20)
+        said = W.run("revise", root, item.ref.hex(), head.hex(), 20, number)
         results = sorted(line.split()[0] for line in said)
         assert results == ["HeadMoved"] * 19 + ["won"]
         winner = next(line.split()[1] for line in said if line.startswith("won"))
@@ -146,10 +146,9 @@ def test_twenty_processes_revise_one_ref_and_one_wins(root: str) -> None:
             assert [refs.OPS[e.op] for e in chain] == ["revise"] * (number + 1) + ["create"]
             assert chain[0].old == head
             head = state.head
-            assert reader.object(part, head).text == f"version of process {winner}"
-            versions = [d for _, d in reader.txn.scan("objects")
-                        if encode.decode(d).text.startswith("version of")]  # fmt: skip
-            assert len(versions) == number + 1
+            assert reader.object(part, head).text == f"version {number} of process {winner}"
+            texts = [encode.decode(data).text for _, data in reader.txn.scan("objects")]
+            assert sum(" of process " in text for text in texts) == number + 1
             refused = [r for _, _, r in reader.audit_rows() if r.outcome == "head_moved"]
             assert len(refused) == 19 * (number + 1)
     assert W.check_books(store) == 24

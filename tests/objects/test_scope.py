@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remem.objects import encode, oid, refs
+from remem.objects import encode, oid, refs, tombs
 from remem.objects.admit import admit
 from remem.objects.errors import AmbiguousId, NotFound, RememError, ScopeRefused, UsageError
 from remem.objects.model import Deriver, Incoming, Memory, Scope
@@ -43,6 +43,7 @@ class Item(msgspec.Struct):
     seq: int
     lane: int
     text: str
+    gone: bytes
 
 
 def settle(tx: Tx, scope: Scope) -> Item:
@@ -65,7 +66,10 @@ def settle(tx: Tx, scope: Scope) -> Item:
     tx.create(part, memory, kind=refs.MEMORY, lane=state.lane, status="provisional")
     tx.txn.put("cites", part.prefix + ref + memory, b"")
     tx.txn.put("receipts", part.prefix + ref, b"receipt")
-    return Item(scope, part, ref, revised, memory, entry.seq, state.lane, text)
+    gone = admit(tx, Incoming(text="gone " + text)).ref
+    tx.record(part, "erase", gone, must_be(tx.reader.state(part, gone)), status="erased")
+    tombs.put(tx, part, gone, tombs.Tomb(tx.now, "who", "private", [], None))
+    return Item(scope, part, ref, revised, memory, entry.seq, state.lane, text, gone)
 
 
 def scope_of(tenant: str, profile: str, collection: str, agent: str, session: str) -> Scope:
@@ -114,7 +118,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, lis
     for scope in WORLD:
         actor = W.actor(scope)
         items.append(store.write(actor, lambda tx, scope=scope: settle(tx, scope)))  # type: ignore[misc]
-    assert W.check_books(store) == 3 * len(WORLD)
+    assert W.check_books(store) == 5 * len(WORLD)
     yield store, items
     store.close()
 
@@ -146,6 +150,8 @@ ASK: dict[str, Callable[[Reader, Item], object]] = {
     "ref_of": lambda r, i: r.ref_of(i.part, i.revised) == i.ref,
     "cited_by": lambda r, i: r.cited_by(i.part, i.ref),
     "receipt": lambda r, i: r.receipt(i.part, i.ref),
+    "erased": lambda r, i: r.erased(i.part, i.gone),
+    "forgotten": lambda r, i: str(r.forgotten(i.part, i.gone)),
 }
 GONE = {
     "lanes": False,
@@ -159,6 +165,7 @@ GONE = {
     "ref_of": False,
     "cited_by": [],
     "receipt": None,
+    "erased": None,
 }
 
 

@@ -25,7 +25,7 @@ from remem.objects.errors import (
     StoreMissing,
     StoreReadOnly,
 )
-from remem.objects.store import Store, canon_path, locate
+from remem.objects.store import Store, _refuse_foreign, canon_path, locate
 
 W = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("_workers.py"))))
 OTHER_USER = 12345
@@ -155,6 +155,14 @@ def test_two_processes_make_one_store(tmp_path: Path) -> None:
     assert sorted(said) == ["known"] * 50 + ["new"] * 50
     for number in (0, 49):
         assert W.check_books(Store(str(tmp_path / "many" / f"s{number}"))) == 1
+
+
+def test_a_store_that_another_process_finished_meanwhile_is_no_other_file(root: str) -> None:
+    """What a creation looks at after it saw no FORMAT, when there is one by then."""
+    _refuse_foreign(root)
+    put(root, "stranger", "")
+    with pytest.raises(Refused, match="stranger"):
+        _refuse_foreign(root)
 
 
 # -- users ----------------------------------------------------------------------------------------

@@ -1,0 +1,247 @@
+"""The proof of a purge: a scan of every file under the store for what was removed.
+
+Looked for are the whole texts (UTF-8 as given, NFC and NFD, and UTF-16, to 4 KiB), the raw bytes,
+and each word of five letters or more of what was removed, as it stood and case-folded, that occurs
+in no living object.  What a living object holds proves nothing and is left out; it is counted.
+
+A short word occurs among random bytes by chance, the more often the more words and bytes there are.
+So the least length grows with both, and what is too short for it is counted as well.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remem.index.needles import MIN_B, Needles
+from remem.objects.errors import StoreError
+from remem.objects.model import Memory, Observation
+from remem.objects.scope import maintenance_grant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from remem.objects.encode import Obj
+    from remem.objects.reader import Reader
+    from remem.objects.store import Store
+
+MAX_NEEDLE_B = 4096  # of a longer text its beginning is looked for
+CHANCE = 0.001  # of one word being found among random bytes
+_CHUNK_B = 8 << 20
+_BETWEEN = b"\xff\xfe\xff\xfe\xff\xfe\xff\xfe"  # between living texts: no text holds it
+_LIVING = ("objects", "aliases", "parts", "lanes", "log", "receipts", "meta")
+_WORD = re.compile(r"[^\W_](?:[\w.@/+-]*[^\W_])?")
+_PIECE = re.compile(r"[^\W_]+")
+_BEYOND_ASCII = re.compile(rb"[\xc3-\xf4][\x80-\xbf]")
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A place where removed bytes were found: file (relative to the store), offset, what form."""
+
+    file: str
+    offset: int
+    form: str
+
+
+class Proof(msgspec.Struct):
+    """What was looked through and what was found.
+
+    Attributes:
+        files: files read.
+        bytes: their size.
+        needles: byte strings looked for.
+        living: byte strings left out because something living holds them.
+        short: texts and words left out because they are too short to be told from chance.
+        sampled: byte strings left out because there were too many (without numpy).
+        findings: where one was found; empty is the proof.
+    """
+
+    files: int = 0
+    bytes: int = 0
+    needles: int = 0
+    living: int = 0
+    short: int = 0
+    sampled: int = 0
+    findings: list[Finding] = []
+
+
+def prove(store: Store, removed: Iterable[Obj]) -> Proof:
+    """Look through every file under the store for what was removed.
+
+    Raises:
+        StoreError: a file cannot be read.
+    """
+    report = Proof()
+    forms, report.short = _forms(list(removed), _size(store.root))
+    with store.read(maintenance_grant()) as reader:
+        wanted = _without_living(reader, forms)
+    report.living = len(forms) - len(wanted)
+    needles = Needles(wanted)
+    report.needles, report.sampled = len(needles.wanted), needles.left_out
+    found = list(_scan(store.root, needles, report)) if needles.wanted else []
+    if found:  # what somebody said meanwhile is no remainder
+        with store.read(maintenance_grant()) as reader:
+            still = _without_living(reader, {needle: forms[needle] for _, _, needle in found})
+        report.findings = [Finding(f, at, forms[n]) for f, at, n in found if n in still]
+    return report
+
+
+# -- what is looked for -------------------------------------------------------------------------
+
+
+def _forms(removed: list[Obj], size_b: int) -> tuple[dict[bytes, str], int]:
+    """Byte strings to look for, each with its form, words first; and how many are too short."""
+    words: dict[bytes, str] = {}
+    texts: dict[bytes, str] = {}
+    for obj in removed:
+        for text in strings_of(obj):
+            for word in _words(text):
+                words.setdefault(word, "word")
+        for text in _texts(obj):
+            for form, name in (
+                (text, "text"),
+                (unicodedata.normalize("NFC", text), "NFC"),
+                (unicodedata.normalize("NFD", text), "NFD"),
+            ):
+                texts.setdefault(_utf8(form)[:MAX_NEEDLE_B], name)
+            wide = text.encode("utf-16-le", "surrogatepass")[:MAX_NEEDLE_B]
+            texts.setdefault(wide, "UTF-16")
+        if isinstance(obj, Observation) and obj.raw is not None:
+            texts.setdefault(obj.raw[:MAX_NEEDLE_B], "raw")
+    forms = words | texts
+    least = MIN_B
+    while least < 8 and len(forms) * size_b > CHANCE * 256.0**least:
+        least += 1
+    kept = {needle: form for needle, form in forms.items() if len(needle) >= least}
+    return kept, len(forms) - len(kept)
+
+
+def _texts(obj: Obj) -> list[str]:
+    """What an object says, as a whole."""
+    found = [obj.text]
+    if isinstance(obj, Memory):
+        found += [*(obj.triple or ()), *obj.cues, *obj.anchors, obj.trigger]
+    return [text for text in found if text.strip()]
+
+
+def strings_of(obj: Obj) -> Iterator[str]:
+    """Every string of an object that was given with it."""
+    yield from _texts(obj)
+    yield from _inside(obj.meta)
+    if isinstance(obj, Observation):
+        yield obj.speaker
+        if obj.source is not None:
+            yield from (obj.source.uri, obj.source.id)
+        if obj.raw is not None:
+            yield obj.raw.decode("utf-8", "ignore")
+
+
+def _inside(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _inside(key)
+            yield from _inside(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _inside(inner)
+
+
+def _words(text: str) -> Iterator[bytes]:
+    """Words of a text, whole and in pieces, as they stand and case-folded, of enough letters."""
+    for word in _WORD.findall(text):
+        for piece in {word, *_PIECE.findall(word)}:
+            for form in {piece, piece.casefold()}:
+                data = _utf8(form)
+                if len(form) >= MIN_B or (len(data) > len(form) and len(data) >= 2 * MIN_B):
+                    yield data[:MAX_NEEDLE_B]
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+# -- what lives ---------------------------------------------------------------------------------
+
+
+def _without_living(reader: Reader, forms: dict[bytes, str]) -> list[bytes]:
+    """Those of the byte strings that nothing living holds, in their order."""
+    needles = Needles(forms)
+    found: set[bytes] = set()
+    for block in _blocks(_living(reader)):
+        found |= needles.first(block).keys()
+    return [needle for needle in forms if needle not in found]
+
+
+def _blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Pieces put together to some megabytes each, nothing running over from one to the next."""
+    block: list[bytes] = []
+    size_b = 0
+    for piece in pieces:
+        block.append(piece)
+        size_b += len(piece)
+        if size_b >= _CHUNK_B:
+            yield _BETWEEN.join(block)
+            block, size_b = [], 0
+    yield _BETWEEN.join(block)
+
+
+def _living(reader: Reader) -> Iterator[bytes]:
+    """The bytes of everything that lives, as they are and as an index may have folded them."""
+    for table in _LIVING:
+        for key, value in reader.txn.scan(table):
+            data = bytes(value)
+            if table == "objects":
+                part = reader.part(int.from_bytes(key[:4], "big"))
+                if reader.forgets and reader.erased(part, key[4:]) is not None:
+                    continue  # it waits for a later purge
+            yield data
+            yield data.lower()
+            if table == "parts":
+                yield key
+            if _BEYOND_ASCII.search(data):
+                folded = unicodedata.normalize("NFKC", data.decode("utf-8", "replace")).casefold()
+                yield _utf8(folded)
+                bare = unicodedata.normalize("NFKD", folded)
+                yield _utf8("".join(c for c in bare if not unicodedata.combining(c)))
+
+
+# -- files --------------------------------------------------------------------------------------
+
+
+def _size(root: str) -> int:
+    return sum(os.path.getsize(path) for path in _files(root) if os.path.exists(path))
+
+
+def _files(root: str) -> Iterator[str]:
+    for folder, _, names in os.walk(root):
+        for name in sorted(names):
+            yield os.path.join(folder, name)
+
+
+def _scan(root: str, needles: Needles, report: Proof) -> Iterator[tuple[str, int, bytes]]:
+    """(file, offset, byte string) of the first place in each file."""
+    for path in _files(root):
+        try:
+            with open(path, "rb") as file:
+                report.files += 1
+                seen: set[bytes] = set()
+                offset, tail = 0, b""
+                while chunk := file.read(_CHUNK_B):
+                    report.bytes += len(chunk)
+                    data = tail + chunk
+                    for needle, at in sorted(needles.first(data).items()):
+                        if needle not in seen:
+                            seen.add(needle)
+                            yield os.path.relpath(path, root), offset - len(tail) + at, needle
+                    offset += len(chunk)
+                    tail = data[-(needles.longest - 1) :] if needles.longest > 1 else b""
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise StoreError(f"cannot look through '{path}': {error.strerror}") from error

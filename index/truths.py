@@ -1,0 +1,268 @@
+"""From ranked documents to an answer that respects what is true.
+
+What no longer holds hands its place to what holds instead; in the view ``history`` it stands right
+below it.  An observation that a memory above it was drawn from folds under that memory; so does one
+above it that says nothing else.  Current statements that contradict each other are both shown and
+name each other, in at most `MAX_CONFLICTS` cases an answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remem.index.hits import QUOTE, Hit, cites_of, excerpt, matches
+from remem.index.timewords import periods
+from remem.objects import chains, evidence, refs
+from remem.objects.model import Memory, Observation
+from remem.objects.views import CURRENT, HISTORICAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from remem.index.hits import Question
+    from remem.objects.reader import Part
+    from remem.objects.views import Eye
+
+    Scores = dict[str, float]
+    # score, partition, ref, object id, log entry that brought it (0: unknown), parts of the score
+    Ranked = tuple[float, Part, bytes, bytes, int, Scores]
+    Windows = list[tuple[int, int]]
+
+MAX_CONFLICTS = 2  # statements that are shown with a conflict, an answer
+
+
+class Collector:
+    """Takes ranked documents, best first, until there are hits enough."""
+
+    def __init__(
+        self,
+        eye: Eye,
+        question: Question,
+        terms: list[tuple[bytes, float]],
+        windows: Windows | None = None,
+    ) -> None:
+        """Begin an answer.
+
+        Args:
+            eye: the question's lens at the snapshot.
+            question: what is asked.
+            terms: of the question, with their weights.
+            windows: only what was said, or held, in one of these periods; None for any time.
+        """
+        self.eye = eye
+        self.question = question
+        self.terms = terms
+        self.windows = windows
+        self._hits: list[tuple[Part, Hit]] = []
+        self._seen: set[tuple[int, bytes, bytes]] = set()
+
+    def collect(self, ranked: Iterable[Ranked]) -> list[Hit]:
+        """The hits, at most as many as the question asks for."""
+        for score, part, ref, object_id, seq, parts in ranked:
+            self.offer(score, part, ref, object_id, seq, parts)
+            if len(self._hits) >= self.question.limit:
+                break
+        self._group()
+        self._conflicts()
+        return [hit for _, hit in self._hits[: self.question.limit]]
+
+    def facts(self) -> list[Hit]:
+        """The memories that were taken in: what holds first, then from the latest backwards."""
+        self._hits = [(part, hit) for part, hit in self._hits if isinstance(hit.obj, Memory)]
+        self._hits.sort(key=lambda one: _age(one[1]))
+        self._conflicts()
+        return [hit for _, hit in self._hits]
+
+    # -- one document -------------------------------------------------------------------------
+
+    def offer(
+        self, score: float, part: Part, ref: bytes, object_id: bytes, seq: int, parts: Scores
+    ) -> None:
+        """Take one document in, or what holds in its place."""
+        now = self.question.lens.view == "now"
+        key = (part.number, ref, b"" if now else object_id)
+        if key in self._seen:
+            return
+        hit = self._hit(score, part, ref, object_id, seq, parts)
+        if hit is None:
+            if now:
+                self._instead(score, part, self.eye.stand_in(part, ref))
+            return
+        self._seen.add(key)
+        if hit.truth == HISTORICAL:
+            self._instead(score, part, self.eye.newest(part, ref, object_id))
+        self._add(part, hit)
+
+    def _instead(self, score: float, part: Part, ref: bytes | None) -> None:
+        """Offer what holds in the place of a document, with the score of that document."""
+        sight = None if ref is None else self.eye.of(part, ref)
+        if ref is None or sight is None or sight.held is None or sight.held.head is None:
+            return
+        head = sight.held.head
+        key = (part.number, ref, b"" if self.question.lens.view == "now" else head)
+        if key in self._seen:
+            return
+        hit = self._hit(score, part, ref, head, 0, {"successor": score})
+        if hit is not None and hit.truth != HISTORICAL:
+            self._seen.add(key)
+            self._add(part, hit)
+
+    def _hit(
+        self, score: float, part: Part, ref: bytes, object_id: bytes, seq: int, parts: Scores
+    ) -> Hit | None:
+        """The hit for a document, or None when the lens or a filter keeps it back."""
+        question = self.question
+        seen = self.eye.see(part, ref, object_id, seq)
+        if seen is None:
+            return None
+        state, truth = seen
+        obj = self.eye.reader.object(part, object_id)
+        if not matches(question, obj, state) or not self._within(state, obj):
+            return None
+        return Hit(
+            object_id,
+            ref,
+            obj,
+            obj.scope,
+            score,
+            state,
+            truth,
+            cites_of(self.eye, part, object_id, obj, self.terms),
+            parts if question.why else None,
+        )
+
+    def _within(self, state: refs.RefState, obj: Memory | Observation) -> bool:
+        """True for what held, was said or speaks of a time in the periods that are asked about."""
+        if self.windows is None:
+            return True
+        if isinstance(obj, Memory):
+            spans = [(state.starts, state.valid_to)]
+        else:
+            said = state.starts if obj.asserted is None else obj.asserted
+            spans = [(said, said + 1)]
+            if obj.asserted is not None:
+                spans += [(p.start, p.end) for p in periods(obj.text, now=said) if not p.recurring]
+        return any(
+            begins < end and (ends is None or ends > start)
+            for start, end in self.windows
+            for begins, ends in spans
+        )
+
+    # -- folding ------------------------------------------------------------------------------
+
+    def _add(self, part: Part, hit: Hit) -> None:
+        if isinstance(hit.obj, Memory):
+            self._add_memory(part, hit, hit.obj)
+            return
+        for place, (at, other) in enumerate(self._hits):
+            memory = other.obj
+            if isinstance(memory, Memory) and at.number == part.number and hit.id in memory.cites:
+                self._hits[place] = (at, self._quoting(other, hit))
+                return
+        self._hits.append((part, hit))
+
+    def _add_memory(self, part: Part, hit: Hit, memory: Memory) -> None:
+        """Put a memory behind the others, or in the place of evidence that says nothing else."""
+        place: int | None = None
+        for index in range(len(self._hits) - 1, -1, -1):
+            at, other = self._hits[index]
+            if at.number != part.number or other.id not in memory.cites:
+                continue
+            parts = evidence.grounds(memory, other.id, other.obj.text)
+            if evidence.says_nothing_else(other.obj.text, parts):
+                del self._hits[index]
+                place = index
+                hit = msgspec.structs.replace(hit, score=max(hit.score, other.score))
+        self._hits.insert(len(self._hits) if place is None else place, (part, hit))
+
+    def _quoting(self, memory: Hit, folded: Hit) -> Hit:
+        """A memory whose citation quotes what the folded observation says on the question."""
+        if folded.truth == HISTORICAL:
+            return memory
+        quote = excerpt(folded.obj.text, self.terms, QUOTE)
+        cites = [
+            msgspec.structs.replace(c, quote=quote) if c.id == folded.id else c
+            for c in memory.cites
+        ]
+        return msgspec.structs.replace(memory, cites=cites)
+
+    # -- order --------------------------------------------------------------------------------
+
+    def _group(self) -> None:
+        """Put what no longer holds right below what took its place."""
+        if not any(hit.truth == HISTORICAL for _, hit in self._hits):
+            return
+        families: dict[tuple[int, bytes], list[tuple[Part, Hit]]] = {}
+        for part, hit in self._hits:
+            root = self.eye.root(part, hit.ref, hit.id)
+            families.setdefault((part.number, root), []).append((part, hit))
+        ordered = []
+        for members in families.values():
+            best = max(hit.score for _, hit in members)
+            members.sort(key=lambda one: _age(one[1]))
+            for part, hit in members:
+                score = best if len(members) > 1 else hit.score
+                ordered.append((part, msgspec.structs.replace(hit, score=score)))
+        self._hits = ordered
+
+    # -- conflicts ----------------------------------------------------------------------------
+
+    def _conflicts(self) -> None:
+        """Show what contradicts a hit beside it, and let both name each other."""
+        shown = 0
+        for part, hit in list(self._hits):
+            if shown >= MAX_CONFLICTS:
+                return
+            memory = hit.obj
+            if hit.truth != CURRENT or not isinstance(memory, Memory) or hit.conflict:
+                continue
+            rival = self._rival(part, hit, memory)
+            if rival is not None:
+                self._pair(part, hit, rival)
+                shown += 1
+
+    def _rival(self, part: Part, hit: Hit, memory: Memory) -> Hit | None:
+        """A current statement with another value of the same single-valued predicate."""
+        if memory.triple is None:
+            return None
+        reader = self.eye.reader
+        subject, predicate, value = (chains.canonical(reader, part, t) for t in memory.triple)
+        key = chains.chain_key(reader, part, memory.triple, single=True)
+        single = reader.txn.get("chains", key + hit.ref) is not None
+        if not single and not chains.is_single(predicate):
+            return None
+        known = [(h.ref, h.obj) for p, h in self._hits if p.number == part.number]
+        known += [(m.ref, m.memory) for m in chains.members(reader, part, key)]
+        for ref, other in known:
+            if not isinstance(other, Memory) or other.triple is None or ref == hit.ref:
+                continue
+            names = [chains.canonical(reader, part, t) for t in other.triple]
+            if names[:2] != [subject, predicate] or names[2] == value:
+                continue
+            if chains.qualifier(other.triple[2]) != chains.qualifier(memory.triple[2]):
+                continue
+            sight = self.eye.of(part, ref)
+            if sight is None or sight.held is None or sight.held.head is None:
+                continue
+            rival = self._hit(hit.score, part, ref, sight.held.head, 0, {"conflict": hit.score})
+            if rival is not None and rival.truth == CURRENT:
+                return rival
+        return None
+
+    def _pair(self, part: Part, hit: Hit, rival: Hit) -> None:
+        places = {h.id: place for place, (_, h) in enumerate(self._hits)}
+        at = places[hit.id]
+        self._hits[at] = (part, msgspec.structs.replace(hit, conflict=(rival.id,)))
+        there = places.get(rival.id)
+        if there is None:
+            self._hits.insert(at + 1, (part, msgspec.structs.replace(rival, conflict=(hit.id,))))
+        else:
+            found = self._hits[there][1]
+            self._hits[there] = (part, msgspec.structs.replace(found, conflict=(hit.id,)))
+
+
+def _age(hit: Hit) -> tuple[bool, int, int]:
+    """What orders hits of one line: what holds first, then from the latest to the earliest."""
+    return hit.truth == HISTORICAL, -hit.state.starts, -hit.state.first

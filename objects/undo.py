@@ -1,0 +1,280 @@
+"""Taking an operation back by new entries of the log.
+
+An operation is everything that one transaction changed.  What links a chain follows from the facts
+and is worked out anew.  An entry that takes back names the operation in its reason (``undo-17``),
+so that the next undo goes one further back; undoing such an entry brings the operation back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remem.objects import carry, chains, memories, oid, refs
+from remem.objects.errors import NotFound, Refused
+from remem.objects.model import Memory
+from remem.objects.views import UNDO, WITHHELD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from remem.objects.reader import Part, Reader
+    from remem.objects.tx import Tx
+
+ENDED = "ended"  # reason with which a deriver puts evidence in the place of what it says ended
+_GONE = frozenset(refs.OP_CODE[op] for op in ("erase", "purge", "flag"))
+_ENDS = frozenset(refs.OP_CODE[op] for op in ("supersede", "close", "reopen"))
+_OP_TO = {
+    "quarantined": "quarantine",
+    "rejected": "reject",
+    "orphaned": "orphan",
+    "expired": "expire",
+}
+_FLAGS = ((refs.PINNED, "pin", "unpin"), (refs.HELD, "hold", "unhold"))
+
+
+def operation(reader: Reader, part: Part, seq: int) -> list[refs.Entry]:
+    """The entries of the operation that an entry belongs to, oldest first.
+
+    Raises:
+        NotFound: the log has no such entry.
+    """
+    if not 0 < seq <= reader.last_seq(part):
+        raise NotFound(f"the log has no entry {seq}")
+    chosen = reader.entry(part, seq)
+    entries: list[refs.Entry] = []
+    for entry in reader.log(part, until=seq, reverse=True):
+        if not _together(entry, chosen):
+            break
+        entries.insert(0, entry)
+    for entry in reader.log(part, after=seq):
+        if not _together(entry, chosen):
+            break
+        entries.append(entry)
+    return entries
+
+
+def last_operation(reader: Reader, part: Part, principal: str) -> int | None:
+    """An entry of the latest operation of a principal that has not been taken back, or None."""
+    undone: set[int] = set()
+    for entries in _operations(reader, part):
+        taken = any(e.seq in undone for e in entries)
+        own = [e for e in entries if e.reason != chains.LINK]
+        target = _target(own)
+        if target is not None:
+            if not taken:
+                undone.add(target)
+        elif own and not taken and own[0].principal == principal and own[0].origin is None:
+            return own[0].seq
+    return None
+
+
+def undo(tx: Tx, part: Part, seq: int) -> list[refs.Entry]:
+    """Reverse the operation that an entry belongs to.
+
+    Undoing a create withholds it as rejected, with what was derived from it alone; undoing that
+    brings it back.
+
+    Returns:
+        The new entries, without those that link chains.
+
+    Raises:
+        NotFound: the log has no such entry.
+        Refused: something of it was forgotten, or changed again since.
+    """
+    tx.flush()
+    entries = operation(tx.reader, part, seq)
+    own = [e for e in entries if e.reason != chains.LINK]
+    if not own:
+        raise Refused("this operation has only linked chains, which follow from their facts")
+    reason = f"{UNDO}-{own[0].seq}"
+    made: list[refs.Entry] = []
+    for ref in dict.fromkeys(e.ref for e in reversed(own)):
+        made += _Taking(tx, part, ref, own, reason).run()
+    return made
+
+
+class _Taking:
+    """Taking back what an operation did to one ref."""
+
+    def __init__(
+        self, tx: Tx, part: Part, ref: bytes, operation: Sequence[refs.Entry], reason: str
+    ) -> None:
+        self.tx, self.part, self.ref, self.reason = tx, part, ref, reason
+        self.own = [e for e in operation if e.ref == ref]
+        self.together = {e.ref for e in operation}
+        self.made: list[refs.Entry] = []
+
+    def run(self) -> list[refs.Entry]:
+        tx, part, ref = self.tx, self.part, self.ref
+        tx.flush()
+        state = tx.reader.state(part, ref)
+        if any(e.op in _GONE for e in self.own) or state is None or state.head is None:
+            raise Refused("what was forgotten stays forgotten", hint="add it again with add")
+        log = list(tx.reader.entries(part, state))
+        self._check_unchanged(log)
+        was = tx.reader.object(part, state.head)
+        earlier = [e for e in log if e.seq < self.own[0].seq]
+        before = refs.fold(reversed(earlier))
+        if before is None:
+            self._record("reject", status="rejected")
+            self._drop_derived(state)
+        else:
+            self._restore(state, before, earlier)
+        if state.type == refs.MEMORY:
+            now = tx.reader.state(part, ref)
+            assert now is not None and now.head is not None
+            carry.rechain(tx, part, ref, was, tx.reader.object(part, now.head))
+        return self.made
+
+    def _check_unchanged(self, log: list[refs.Entry]) -> None:
+        """Raise unless all that came later, newest first, was taken back itself."""
+        last = self.own[-1]
+        cancelled: set[int] = set()
+        for entry in log:
+            if entry.seq <= last.seq:
+                return
+            if entry.reason == chains.LINK or entry.time in cancelled:
+                continue
+            target = _target([entry])
+            if target is None:
+                raise Refused(
+                    f"'{oid.short(self.ref)}' was changed again since",
+                    hint=f"undo the later change first: remem undo {entry.seq}",
+                )
+            time = self.tx.reader.entry(self.part, target).time
+            if time == last.time:
+                raise Refused("this operation was undone already")
+            cancelled.add(time)
+
+    def _record(self, op: str, **fields: object) -> None:
+        state = self.tx.reader.state(self.part, self.ref)
+        assert state is not None
+        self.made.append(
+            self.tx.record(self.part, op, self.ref, state, reason=self.reason, **fields)  # type: ignore[arg-type]
+        )
+
+    def _restore(
+        self, state: refs.RefState, before: refs.RefState, earlier: list[refs.Entry]
+    ) -> None:
+        """Bring head, status, end and marks back to what they were."""
+        status = refs.STATUSES[before.status]
+        if before.head != state.head and before.head is not None and state.head is not None:
+            self.tx.reader.object(self.part, before.head)  # its bytes must be there
+            self._allow(state, status)
+            self._record("rollback", new=before.head, status=status, valid_from=before.valid_from)
+            carry.recite(self.tx, self.part, self.ref, state.head, before.head)
+            self._drop_derived(state)
+        elif before.status != state.status:
+            self._allow(state, status)
+            released = refs.STATUSES[state.status] in WITHHELD
+            self._record(_OP_TO.get(status, "release" if released else "approve"), status=status)
+        if any(e.op in _ENDS for e in self.own) or state.type == refs.OBSERVATION:
+            self._restore_end(before, earlier)
+        for bit, on, off in _FLAGS:
+            if (before.flags ^ state.flags) & bit:
+                self._record(on if before.flags & bit else off)
+
+    def _restore_end(self, before: refs.RefState, earlier: list[refs.Entry]) -> None:
+        """Bring the ref's own end back; what its chain makes of it is linked afterwards."""
+        end, by, closed = self._stated_end(before), None, False
+        for entry in earlier:
+            if entry.op in _ENDS and entry.reason != chains.LINK:
+                if refs.OPS[entry.op] != "reopen":
+                    end, by = entry.valid_to, entry.replaced_by
+                    closed = refs.OPS[entry.op] == "close"
+                break
+        now = self.tx.reader.state(self.part, self.ref)
+        assert now is not None
+        same = (now.valid_to, now.replaced_by, bool(now.flags & refs.CLOSED)) == (end, by, closed)
+        if not same:
+            op = "supersede" if by is not None else "close" if closed else "reopen"
+            self._record(op, valid_to=end, replaced_by=by)
+
+    def _stated_end(self, before: refs.RefState) -> int | None:
+        assert before.head is not None
+        obj = self.tx.reader.object(self.part, before.head)
+        return obj.valid_to if isinstance(obj, Memory) else None
+
+    def _allow(self, state: refs.RefState, status: str) -> None:
+        """Nobody but the owner lets out what was withheld, unless it was by an undo."""
+        held = refs.STATUSES[state.status] in WITHHELD and status not in WITHHELD
+        taken_back = self.own[-1].reason.startswith(UNDO)
+        if held and not taken_back and not self.tx.actor.grant.owner:
+            raise Refused(f"only the owner releases '{oid.short(self.ref)}'").audited(
+                "release", "not_owner", self.part.number, self.ref
+            )
+
+    def _drop_derived(self, state: refs.RefState) -> None:
+        """Take evidence that is taken back from memories that were drawn from it since."""
+        tx, part = self.tx, self.part
+        if state.type != refs.OBSERVATION or state.head is None:
+            return
+        for ref in tx.reader.cited_by(part, state.head):
+            if ref in self.together:
+                continue  # taken back on its own
+            memory_state, memory = memories.head(tx, part, ref)
+            if refs.STATUSES[memory_state.status] == "rejected" or state.head not in memory.cites:
+                continue
+            if len(memory.cites) > 1:
+                left = memories.without_cite(memory, state.head)
+                memories.replace(tx, part, ref, memory_state, left, reason=self.reason)
+            else:
+                self.made.append(
+                    tx.record(
+                        part, "reject", ref, memory_state, status="rejected", reason=self.reason
+                    )
+                )
+            chains.relink_of(tx, part, ref)
+        self._reopen_ended()
+
+    def _reopen_ended(self) -> None:
+        """Let facts hold again that this evidence was read to have ended."""
+        tx, part = self.tx, self.part
+        prefix = part.prefix + self.ref
+        for row, _ in list(tx.txn.scan_prefix("replaces", prefix)):
+            ref = row[len(prefix) :]
+            state = tx.reader.state(part, ref)
+            if ref in self.together or state is None or state.type != refs.MEMORY:
+                continue
+            tx.flush()
+            own = [e for e in tx.reader.entries(part, state) if e.reason != chains.LINK]
+            if own[0].reason == ENDED:
+                end = self._stated_end(state)
+                self.made.append(
+                    tx.record(
+                        part,
+                        "reopen",
+                        ref,
+                        state,
+                        reason=self.reason,
+                        valid_to=end,
+                        replaced_by=None,
+                    )
+                )
+                chains.relink_of(tx, part, ref)
+
+
+def _target(entries: Sequence[refs.Entry]) -> int | None:
+    """The entry that an operation took back, or None when it is no undo."""
+    for entry in entries:
+        word, _, number = entry.reason.partition("-")
+        if word == UNDO and number.isdigit() and entry.origin is None:
+            return int(number)
+    return None
+
+
+def _operations(reader: Reader, part: Part) -> Iterator[list[refs.Entry]]:
+    """Operations of a partition, latest first."""
+    group: list[refs.Entry] = []
+    for entry in reader.log(part, reverse=True):
+        if group and not _together(entry, group[0]):
+            yield group
+            group = []
+        group.append(entry)
+    if group:
+        yield group
+
+
+def _together(one: refs.Entry, other: refs.Entry) -> bool:
+    same = (one.time, one.principal, one.surface) == (other.time, other.principal, other.surface)
+    return same and (one.origin is None) == (other.origin is None)
