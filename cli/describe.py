@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.cli.plain import one_line
-from remem.objects import encode, instant, oid, refs
+from remem.objects import encode, evidence, instant, oid, refs
 from remem.objects.admit import STATUS_OF_ORIGIN, Receipt
 from remem.objects.errors import NotFound
 from remem.objects.model import Memory, Observation
@@ -103,16 +103,21 @@ def cites(reader: Reader, part: Part, object_id: bytes, obj: Obj) -> list[Json]:
     if isinstance(obj, Observation):
         return [{"id": object_id.hex(), "source": source(obj.source), "quote": quote(obj.text)}]
     found: list[Json] = []
-    for number, cited in enumerate(obj.cites):
-        observation = fetch(reader, part, cited)
+    for cited in obj.cites:
+        state = reader.state(part, reader.ref_of(part, cited))
+        withheld = state is None or refs.STATUSES[state.status] in WITHHELD
+        observation = None if withheld else fetch(reader, part, cited)
         if not isinstance(observation, Observation):
             found.append({"id": cited.hex(), "source": None, "quote": None})
             continue
-        text = observation.text
-        if obj.span is not None and obj.span.cite == number:
-            text = text[obj.span.start : obj.span.end]
+        spans = evidence.grounds(obj, cited, observation.text)
+        text = " ".join(observation.text[start:end].strip() for start, end in spans)
         found.append(
-            {"id": cited.hex(), "source": source(observation.source), "quote": quote(text)}
+            {
+                "id": cited.hex(),
+                "source": source(observation.source),
+                "quote": quote(text or observation.text),
+            }
         )
     return found
 

@@ -307,6 +307,7 @@ COMMANDS = (
             SINCE,
             Opt("--no-index", "leave projecting to the next reader"),
             Opt("--trust", "pack: believe its verdicts, as when restoring your own"),
+            Opt("--apply-tombstones", "pack: forget here what was forgotten there"),
         ),
         exits=(0, 1, 2, 3, 4, 5),
     ),
@@ -369,7 +370,7 @@ COMMANDS = (
             KNOWN_AT,
             ALL_COLLECTIONS,
         ),
-        exits=(0, 1, 2, 5),
+        exits=(0, 1, 2, 3, 5),
     ),
     Command(
         "log",
@@ -392,7 +393,7 @@ COMMANDS = (
         "print where something comes from and what was derived from it",
         args=(Arg("id", "ID", "1", "id of an observation or a memory"),),
         opts=(ALL_COLLECTIONS,),
-        exits=(0, 1, 2, 5),
+        exits=(0, 1, 2, 3, 5),
     ),
     Command(
         "forget",
@@ -606,7 +607,7 @@ COMMANDS = (
             ALL_COLLECTIONS,
         ),
         kind=PLUMBING,
-        exits=(0, 1, 2, 5),
+        exits=(0, 1, 2, 3, 5),
     ),
     Command(
         "ls-refs",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from remem.index.analyze import terms
 from remem.index.hits import QUOTE, Hit, cites_of, excerpt, matches
 from remem.index.timewords import periods
 from remem.objects import chains, evidence, refs
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     Ranked = tuple[float, Part, bytes, bytes, int, Scores]
     Windows = list[tuple[int, int]]
 
+ALIKE = 0.35  # share of the words of two statements that both have, to count as alike
+ALIKE_DEPTH = 20  # hits that are compared with each other
+SHORT = 600  # code points; longer texts are no statements to compare
 MAX_CONFLICTS = 2  # statements that are shown with a conflict, an answer
 
 
@@ -40,7 +44,7 @@ class Collector:
         self,
         eye: Eye,
         question: Question,
-        terms: list[tuple[bytes, float]],
+        wanted: list[tuple[bytes, float]],
         windows: Windows | None = None,
     ) -> None:
         """Begin an answer.
@@ -48,12 +52,12 @@ class Collector:
         Args:
             eye: the question's lens at the snapshot.
             question: what is asked.
-            terms: of the question, with their weights.
+            wanted: terms of the question, with their weights.
             windows: only what was said, or held, in one of these periods; None for any time.
         """
         self.eye = eye
         self.question = question
-        self.terms = terms
+        self.terms = wanted
         self.windows = windows
         self._hits: list[tuple[Part, Hit]] = []
         self._seen: set[tuple[int, bytes, bytes]] = set()
@@ -64,6 +68,7 @@ class Collector:
             self.offer(score, part, ref, object_id, seq, parts)
             if len(self._hits) >= self.question.limit:
                 break
+        self._later_first()
         self._group()
         self._conflicts()
         return [hit for _, hit in self._hits[: self.question.limit]]
@@ -189,6 +194,40 @@ class Collector:
         return msgspec.structs.replace(memory, cites=cites)
 
     # -- order --------------------------------------------------------------------------------
+
+    def _later_first(self) -> None:
+        """Of statements alike in all that the question names, put the one said later first.
+
+        Nobody said that one corrects the other, so neither is hidden; but where they contradict
+        each other, the later one is the likelier.
+        """
+        asked = {term for term, _ in self.terms}
+        words = [
+            set(terms(hit.obj.text)) if len(hit.obj.text) <= SHORT else set()
+            for _, hit in self._hits[:ALIKE_DEPTH]
+        ]
+        order = list(range(len(self._hits)))
+        for later, mine in enumerate(words):
+            for place in range(order.index(later)):
+                above = order[place]
+                shared = mine & words[above]
+                if not shared or len(shared) < ALIKE * len(mine | words[above]):
+                    continue
+                if not (words[above] & asked) - mine and self._later(later, above):
+                    order.remove(later)
+                    order.insert(place, later)
+                    break
+        scores = [hit.score for _, hit in self._hits]
+        self._hits = [
+            (self._hits[at][0], msgspec.structs.replace(self._hits[at][1], score=score))
+            for at, score in zip(order, scores, strict=True)
+        ]
+
+    def _later(self, one: int, other: int) -> bool:
+        """Whether a hit was said, or began to hold, after another one of the same truth."""
+        a, b = self._hits[one][1], self._hits[other][1]
+        after = (a.state.starts, a.state.first) > (b.state.starts, b.state.first)
+        return after and a.truth == b.truth and a.state.type == b.state.type
 
     def _group(self) -> None:
         """Put what no longer holds right below what took its place."""

@@ -148,6 +148,11 @@ def admit(
         if stored is None and tx.has_revisions:
             ref = tx.reader.ref_of(part, object_id)
             stored = tx.txn.get("refs", part.prefix + ref)
+        if stored is None:  # the same evidence may have come with a pack, under its own salt
+            twin = tx.twin(part, object_id)
+            if twin is not None:
+                object_id = ref = twin
+                stored = tx.txn.get("refs", part.prefix + twin)
         if stored is None:
             break
         state = refs.decode_state(stored)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.objects import encode, refs, tombs
-from remem.objects.errors import BadInput, Blocked, NotFound
+from remem.objects.errors import BadInput, NotFound
 from remem.objects.model import MEMORY_KINDS, Memory, Span
 
 if TYPE_CHECKING:
@@ -53,11 +53,7 @@ def create(
 ) -> bytes | None:
     """Begin a memory; its ref, or None when the very same object is a memory already."""
     check(memory)
-    tomb = tombs.blocked(tx, part, memory.text)
-    if tomb is not None:
-        raise Blocked("a tombstone keeps this value from coming back").audited(
-            "derive", "tombstone", part.number, tomb
-        )
+    tombs.check(tx, part, memory, "derive")
     object_id, data = encode.seal(memory, part.key)
     if tx.txn.get("refs", part.prefix + tx.reader.ref_of(part, object_id)) is not None:
         return None

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 1000
 
+KEPT = "it was forgotten there and is kept here"  # unless the importer applies tombstones
 ERASED = refs.STATUS_CODE["erased"]
 FLAG = refs.OP_CODE["flag"]
 _WITHHELD = frozenset(
@@ -273,7 +274,7 @@ class Merge:
             raise Outcome("skipped", "an earlier change of the same ref was skipped")
         if lives and (ends or change.op == FLAG):
             if not self.rules.apply_tombstones:
-                raise Outcome("skipped", "it was forgotten there and is kept here")
+                raise Outcome("skipped", KEPT)
             if ends and (state.flags & refs.HELD or change.ref in self._burial.held):
                 raise Outcome("skipped", "it, or what was derived from it, is on hold here")
         stated = _join("status", change.status, chain.status, ends)

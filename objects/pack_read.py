@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 CREATE = refs.OP_CODE["create"]
+ERASE = refs.OP_CODE["erase"]
 ERASED = refs.STATUS_CODE["erased"]
 PURGE = refs.OP_CODE["purge"]
 ROLLBACK = refs.OP_CODE["rollback"]
@@ -89,7 +90,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def erases(self) -> bool:
         """True for a change that forgets its ref, and was not taken back."""
-        return not self.back and self.status is not None and self.status[1] == ERASED
+        states = self.status is not None and self.status[1] == ERASED
+        return not self.back and (states or self.op == ERASE)
 
     @property
     def ends(self) -> bool:
@@ -230,7 +232,7 @@ def _change(raw: bytes, where: str, scope: tuple[str, str, str]) -> Change:
         raise ValueError("a receipt or a chain comes with its object only")
     fact = isinstance(obj, Memory) and obj.triple is not None
     status = _statuses(edits.status)
-    if line.back and (status or (0, 0))[1] != ERASED and op != PURGE:
+    if line.back and (status or (0, 0))[1] != ERASED and op not in (ERASE, PURGE):
         raise ValueError("only a forgetting can have been taken back")
     if line.chain and not (fact and line.chain in MODES):
         raise ValueError("only a fact is in a chain, a single or a multi one")

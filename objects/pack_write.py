@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from remem.objects.store import Store
 
 ERASED = refs.STATUS_CODE["erased"]
+ERASE = refs.OP_CODE["erase"]
 PURGE = refs.OP_CODE["purge"]
 ROLLBACK = refs.OP_CODE["rollback"]
 _BUFFER_B = 1 << 20
@@ -159,7 +160,7 @@ def _lines(reader: Reader, part: Part) -> Iterator[pack.ChangeLine]:
         form = receipt = None
         mode = ""
         missing = back = False
-        if entry.op == PURGE or (said == ERASED and said_before != said):
+        if entry.op in (ERASE, PURGE) or (said == ERASED and said_before != said):
             back = _taken_back(reader, part, entry)
         moved = entry.new is not None and (before is None or entry.new != before.new)
         if moved and entry.new is not None and entry.op != ROLLBACK:

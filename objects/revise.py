@@ -14,7 +14,7 @@ import msgspec
 from remem.objects import chains, encode, memories, oid, refs, statements, tombs
 from remem.objects.admit import DEFAULT_LIMIT_B, normalise
 from remem.objects.carry import FOLLOWS, cascade, fresh, rechain, recite, single_key
-from remem.objects.errors import BadInput, Blocked, HeadMoved, NotFound, Refused, UsageError
+from remem.objects.errors import BadInput, HeadMoved, NotFound, Refused, UsageError
 from remem.objects.memories import STATED
 from remem.objects.model import Deriver, Memory, Observation, Span
 
@@ -106,9 +106,7 @@ def _checked(tx: Tx, part: Part, text: str, limit_b: int) -> str:
 def _unblocked(tx: Tx, part: Part, text: str) -> None:
     tomb = tombs.blocked(tx, part, text)
     if tomb is not None:
-        raise Blocked("a tombstone keeps this value from coming back").audited(
-            "revise", "tombstone", part.number, tomb
-        )
+        raise tombs.refusal(part, tomb, "revise")
 
 
 def _since(tx: Tx, found: Found, state: refs.RefState, since: int | None) -> int:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import chains, encode, memories
+from remem.objects import chains, encode, memories, tombs
 from remem.objects.admit import DEFAULT_LIMIT_B, admit
-from remem.objects.errors import BadInput, Blocked
+from remem.objects.errors import BadInput
 from remem.objects.model import Deriver, Incoming, Memory, Span
 
 if TYPE_CHECKING:
@@ -76,10 +76,7 @@ def say(
     )
     admitted = admit(tx, record, limit_b=limit_b)
     if admitted.status == "blocked":
-        part = tx.part(scope)
-        raise Blocked("a tombstone keeps this value from coming back").audited(
-            "add", "tombstone", part.number, admitted.ref
-        )
+        raise tombs.refusal(tx.part(scope), admitted.ref, "add")
     return admitted
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.objects import oid
-from remem.objects.errors import NotFound
+from remem.objects.errors import Blocked, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -86,6 +86,26 @@ def blocked(tx: Tx, part: Part, text: str) -> bytes | None:
     if not tx.has_values:
         return None
     return tx.txn.get("values", value_key(part, text))
+
+
+def check(tx: Tx, part: Part, obj: Obj, action: str) -> None:
+    """Raise when a tombstone keeps an object from being stored.
+
+    Raises:
+        Blocked: it does; the refusal has a row of the audit chain.
+    """
+    for value in values_of(obj) if tx.has_values else ():
+        ref = blocked(tx, part, value)
+        if ref is not None:
+            raise refusal(part, ref, action)
+
+
+def refusal(part: Part, ref: bytes, action: str) -> Blocked:
+    """The error for what the tombstone of a ref keeps out."""
+    return Blocked(
+        "blocked by tombstone: this was forgotten here",
+        hint=f"'remem tombstones lift {oid.short(ref)}' lets it come back",
+    ).audited(action, "tombstone", part.number, ref)
 
 
 def bury(tx: Tx, part: Part, ref: bytes, texts: Iterable[str], reason: str) -> None:

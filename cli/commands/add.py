@@ -141,9 +141,14 @@ def _say(context: Context, result: Admitted) -> None:
             }
         )
         return
-    context.out(
-        result.id.hex()[:10] + ("" if result.status == "new" else f" {_SAID[result.status]}")
+    if result.status == "blocked":
+        raise blocked(result)
+    context.out(result.id.hex()[:10] + ("" if result.status == "new" else " already known"))
+
+
+def blocked(result: Admitted) -> Blocked:
+    """The error for what a tombstone kept out; its row of the audit chain is there already."""
+    return Blocked(
+        "blocked by tombstone: this was forgotten here",
+        hint=f"'remem tombstones lift {result.ref.hex()[:10]}' lets it come back",
     )
-
-
-_SAID = {"known": "already known", "blocked": "blocked by a tombstone"}

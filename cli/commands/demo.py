@@ -25,7 +25,8 @@ def run(context: Context, *, keep: bool) -> int:
     code = 0
     try:
         for note, words in steps():
-            context.out(f"\n# {note}")
+            if note:
+                context.out(f"\n# {note}")
             context.out("$ remem " + " ".join(_quoted(w) for w in words))
             sys.stdout.flush()
             code = max(code, _call(store, words))
@@ -71,6 +72,24 @@ def steps() -> Iterator[tuple[str, list[str]]]:
         ],
     )
     yield "Every change is an entry of the log.", ["log", "-n", "3"]
+    yield (
+        "A stated fact holds from a time on; a later one takes its place.",
+        ["fact", "deploy host", "is", "alpha-9", "--from", "2026-01-01"],
+    )
+    yield "", ["fact", "deploy host", "is", "beta-3", "--from", "2026-06-01"]
+    yield "The default answer is what holds now ...", ["recall", "-n", "1", "deploy host"]
+    yield (
+        "... and the past can be asked.",
+        ["recall", "-n", "1", "--as-of", "2026-03-01", "deploy host"],
+    )
+    yield (
+        "Forgetting removes the bytes, and scans every file of the store to prove it.",
+        ["forget", "--now", "--yes", "--reason", "mistake", "--query", "break Fridays"],
+    )
+    yield "What was forgotten cannot come back by any door.", [
+        "add",
+        "the break should last 10 minutes on fridays",
+    ]
     yield (
         "And all of it can be checked: chain, objects, refs, indexes.",
         ["verify"],

@@ -28,6 +28,7 @@ def run(
     since: str | None,
     no_index: bool,
     trust: bool,
+    apply_tombstones: bool,
 ) -> int:
     """Read the files and keep what they hold; print the sum."""
     if format not in IMPORT_FORMATS:
@@ -37,9 +38,16 @@ def run(
             raise UsageError("a pack is taken whole; it has no --since")
         from remem.cli.commands.packs import take_pack
 
-        return take_pack(context, paths, dry_run=dry_run, trust=trust, index=not no_index)
-    if trust:
-        raise UsageError("--trust belongs to 'import pack'")
+        return take_pack(
+            context,
+            paths,
+            dry_run=dry_run,
+            trust=trust,
+            apply_tombstones=apply_tombstones,
+            index=not no_index,
+        )
+    if trust or apply_tombstones:
+        raise UsageError("--trust and --apply-tombstones belong to 'import pack'")
     start = None
     if since is not None:
         from remem.cli.times import start_of
@@ -117,6 +125,8 @@ def say_sum(context: Context, total: bulk.Sum, dry_run: bool) -> None:
         f"read {total.read}: {would}new {total.new}, known {total.known}, "
         f"skipped {total.skipped}, blocked {total.blocked}, rejected {total.rejected}"
     )
+    if total.blocked:
+        context.note(f"blocked by tombstone: {total.blocked:,}")
 
 
 def _records(

@@ -12,7 +12,7 @@ from remem.cli.commands.import_ import SHOWN_ERRORS
 from remem.cli.reading import Meter
 from remem.objects.format import FORMAT_FILE
 from remem.objects.pack_import import import_pack
-from remem.objects.pack_merge import MAX_LISTED, ImportSum
+from remem.objects.pack_merge import KEPT, MAX_LISTED, ImportSum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,13 @@ COUNTS = ("read", "new", "known", "skipped", "blocked", "rejected")
 
 
 def take_pack(
-    context: Context, paths: list[str], *, dry_run: bool, trust: bool, index: bool
+    context: Context,
+    paths: list[str],
+    *,
+    dry_run: bool,
+    trust: bool,
+    apply_tombstones: bool,
+    index: bool,
 ) -> int:
     """Join packs from files or standard input, print the sum, and say what was not taken."""
     actor = context.actor()
@@ -42,7 +48,13 @@ def take_pack(
 
             try:
                 done = import_pack(
-                    store, actor, stream, dry_run=dry_run, trust=trust, progress=tell
+                    store,
+                    actor,
+                    stream,
+                    dry_run=dry_run,
+                    apply_tombstones=apply_tombstones,
+                    trust=trust,
+                    progress=tell,
                 )
             except KeyboardInterrupt:
                 meter.clear()
@@ -117,6 +129,9 @@ def _say(context: Context, total: ImportSum, dry_run: bool) -> None:
     )
     if total.blocked:
         context.note(f"blocked by tombstone: {total.blocked:,}")
+    kept = len({c.ref for c in total.conflicts if c.why == KEPT})
+    if kept:
+        context.note(f"forgotten there, kept here: {kept:,}; --apply-tombstones forgets them")
     if total.erased:
         context.note(f"forgotten as the pack says: {total.erased:,}")
     if total.lowered:

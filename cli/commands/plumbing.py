@@ -49,13 +49,17 @@ def hash_object(context: Context, *, path: str, write: bool, nul: bool) -> int:
     what = "standard input" if path == "-" else f"'{path}'"
     record = Incoming(text=decode_text(raw, what, limit_b), raw=raw)
     result = _store(context, record, limit_b) if write else _preview(context, record, limit_b)
+    refused = write and result.status == "blocked"
     if context.json:
-        context.emit(
-            {"id": result.id.hex(), "ref": result.ref.hex(), "status": result.status, "kept": write}
-        )
+        value: Json = {"id": result.id.hex(), "ref": result.ref.hex(), "status": result.status}
+        context.emit({**value, "kept": write and not refused})
+    elif refused:
+        from remem.cli.commands.add import blocked
+
+        raise blocked(result)
     else:
         _record(result.id.hex(), nul)
-    return Blocked.exit_code if write and result.status == "blocked" else 0
+    return Blocked.exit_code if refused else 0
 
 
 def _store(context: Context, record: Incoming, limit_b: int) -> Admitted:

@@ -10,7 +10,7 @@ from remem.cli.plain import one_line
 from remem.cli.reading import cache_dir, known_scope
 from remem.cli.render import plain_lines
 from remem.objects import format as fmt
-from remem.objects import refs
+from remem.objects import refs, tombs
 from remem.objects.errors import RememError, StoreMissing
 
 if TYPE_CHECKING:
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from remem.objects.store import Store
 
 UNKNOWN = "unknown"
+_SUMMED = (
+    "sessions",
+    "refs",
+    "closed",
+    "superseded",
+    "forgotten",
+    "waiting_for_purge",
+    "held",
+)
 _OF_STORE = ("counts", "audit", "index", "generation", "format", "sizes", "spool", "readers")
 
 
@@ -107,12 +116,14 @@ def _embedder(context: Context) -> Json:
 def _count(reader: Reader, part: Part) -> Json:
     """Refs of one partition by type and status."""
     counts: dict[tuple[int, int], int] = {}
-    closed = superseded = 0
+    closed = superseded = held = 0
     for _, state in reader.states(part):
         key = state.type, state.status
         counts[key] = counts.get(key, 0) + 1
         closed += bool(state.flags & refs.CLOSED)
         superseded += state.replaced_by is not None
+        held += bool(state.flags & refs.HELD)
+    buried = [tomb.purged for _, tomb in tombs.all_of(reader, part)]
     value: Json = {
         "tenant": part.tenant,
         "profile": part.profile,
@@ -126,13 +137,19 @@ def _count(reader: Reader, part: Part) -> Json:
             for code, status in enumerate(refs.STATUSES)
             if (number, code) in counts
         }
-    return value | {"closed": closed, "superseded": superseded}
+    return value | {
+        "closed": closed,
+        "superseded": superseded,
+        "forgotten": len(buried),
+        "waiting_for_purge": buried.count(None),
+        "held": held,
+    }
 
 
 def _sum(found: list[Json]) -> Json:
     """The counts of several partitions together."""
     total: Json = {}
-    for name in ("sessions", "refs", "closed", "superseded"):
+    for name in _SUMMED:
         total[name] = sum(number for one in found if isinstance(number := one[name], int))
     for name in refs.TYPES:
         together: dict[str, int] = {}
@@ -230,6 +247,8 @@ def _rows(value: Json) -> list[tuple[str, str]]:
         ("not current", f"{counts['closed']} closed, {counts['superseded']} superseded"),
         ("sessions", str(counts["sessions"])),
     ]
+    if counts["forgotten"] or counts["held"]:
+        rows.insert(3, ("forgotten", _forgotten(counts)))
     found = value["collections"]
     if isinstance(found, list) and len(found) > 1:
         rows += [("", f"{one_line(str(c['collection']))}: {c['refs']:,}") for c in found]
@@ -264,6 +283,16 @@ def _rows(value: Json) -> list[tuple[str, str]]:
     else:
         rows.append(("audit", UNKNOWN))
     return rows
+
+
+def _forgotten(counts: Json) -> str:
+    waits, held = counts["waiting_for_purge"], counts["held"]
+    words = [f"{counts['forgotten']:,}"]
+    if waits:
+        words.append(f"{waits:,} wait for a purge")
+    if held:
+        words.append(f"{held:,} refs held")
+    return ", ".join(words)
 
 
 def _by_status(counts: dict[str, int]) -> str:

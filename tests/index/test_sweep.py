@@ -671,8 +671,8 @@ def test_writers_and_projectors_of_other_processes_go_on(bench: Bench) -> None:
         for lines in written[:2]:
             whole = [line.split() for line in lines if len(line.split()) == 2]
             assert {generation for _, generation in whole} >= {"6"}
-            for ref, _ in whole:
-                state = reader.state(bench.part, bytes.fromhex(ref))
+            for name, _ in whole:
+                state = reader.state(bench.part, bytes.fromhex(name))
                 assert state is not None
 
 
