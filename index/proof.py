@@ -2,7 +2,8 @@
 
 Looked for are the whole texts (UTF-8 as given, NFC and NFD, and UTF-16, to 4 KiB), the raw bytes,
 and each word of five letters or more of what was removed, as it stood and case-folded, that occurs
-in no living object.  What a living object holds proves nothing and is left out; it is counted.
+in no living object.  What a living object holds, or one that waits for a purge of its own, proves
+nothing and is left out; it is counted.
 
 A short word occurs among random bytes by chance, the more often the more words and bytes there are.
 So the least length grows with both, and what is too short for it is counted as well.
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.index.needles import MIN_B, Needles
+from remem.objects import encode
 from remem.objects.errors import StoreError
 from remem.objects.model import Memory, Observation
 from remem.objects.scope import maintenance_grant
@@ -54,7 +56,7 @@ class Proof(msgspec.Struct):
         files: files read.
         bytes: their size.
         needles: byte strings looked for.
-        living: byte strings left out because something living holds them.
+        living: byte strings left out because something that is still there holds them.
         short: texts and words left out because they are too short to be told from chance.
         sampled: byte strings left out because there were too many (without numpy).
         findings: where one was found; empty is the proof.
@@ -76,16 +78,19 @@ def prove(store: Store, removed: Iterable[Obj]) -> Proof:
         StoreError: a file cannot be read.
     """
     report = Proof()
-    forms, report.short = _forms(list(removed), _size(store.root))
+    objects = list(removed)
+    gone = {obj.salt for obj in objects}
+    forms, report.short = _forms(objects, _size(store.root))
     with store.read(maintenance_grant()) as reader:
-        wanted = _without_living(reader, forms)
+        wanted = _without_living(reader, forms, gone)
     report.living = len(forms) - len(wanted)
     needles = Needles(wanted)
     report.needles, report.sampled = len(needles.wanted), needles.left_out
     found = list(_scan(store.root, needles, report)) if needles.wanted else []
     if found:  # what somebody said meanwhile is no remainder
         with store.read(maintenance_grant()) as reader:
-            still = _without_living(reader, {needle: forms[needle] for _, _, needle in found})
+            again = {needle: forms[needle] for _, _, needle in found}
+            still = _without_living(reader, again, gone)
         report.findings = [Finding(f, at, forms[n]) for f, at, n in found if n in still]
     return report
 
@@ -169,11 +174,11 @@ def _utf8(text: str) -> bytes:
 # -- what lives ---------------------------------------------------------------------------------
 
 
-def _without_living(reader: Reader, forms: dict[bytes, str]) -> list[bytes]:
-    """Those of the byte strings that nothing living holds, in their order."""
+def _without_living(reader: Reader, forms: dict[bytes, str], gone: set[bytes]) -> list[bytes]:
+    """Those of the byte strings that nothing which is still there holds, in their order."""
     needles = Needles(forms)
     found: set[bytes] = set()
-    for block in _blocks(_living(reader)):
+    for block in _blocks(_living(reader, gone)):
         found |= needles.first(block).keys()
     return [needle for needle in forms if needle not in found]
 
@@ -191,15 +196,21 @@ def _blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield _BETWEEN.join(block)
 
 
-def _living(reader: Reader) -> Iterator[bytes]:
-    """The bytes of everything that lives, as they are and as an index may have folded them."""
+def _living(reader: Reader, gone: set[bytes]) -> Iterator[bytes]:
+    """The bytes of everything that lives, as they are and as an index may have folded them.
+
+    Args:
+        reader: a snapshot.
+        gone: salts of the objects that are to be gone; should one be there, it does not count.
+    """
     for table in _LIVING:
         for key, value in reader.txn.scan(table):
             data = bytes(value)
             if table == "objects":
                 part = reader.part(int.from_bytes(key[:4], "big"))
-                if reader.forgets and reader.erased(part, key[4:]) is not None:
-                    continue  # it waits for a later purge
+                buried = reader.erased(part, key[4:]) is not None
+                if buried and encode.decode(data).salt in gone:
+                    continue
             yield data
             yield data.lower()
             if table == "parts":

@@ -273,7 +273,8 @@ class Collector:
         if not single and not chains.is_single(predicate):
             return None
         known = [(h.ref, h.obj) for p, h in self._hits if p.number == part.number]
-        known += [(m.ref, m.memory) for m in chains.members(reader, part, key)]
+        chain = chains.holding(chains.members(reader, part, key), self.question.lens.at)
+        known += [(member.ref, member.memory) for member in chain]
         for ref, other in known:
             if not isinstance(other, Memory) or other.triple is None or ref == hit.ref:
                 continue

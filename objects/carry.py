@@ -108,7 +108,7 @@ def _lose(tx: Tx, part: Part, ref: bytes, observation: bytes, by: bytes, at: int
         ref,
         state,
         reason=FOLLOWS,
-        valid_to=max(at, chains.begins(tx.reader, part, state)),
+        valid_to=max(at, chains.begins(tx.reader, part, ref, state)),
         replaced_by=by,
     )
     chains.relink_of(tx, part, ref)

@@ -58,23 +58,48 @@ _QUALIFIER = re.compile(rf"[\s,]+(?:\(|(?:for|in|during) (?:the )?)(?P<period>{_
 _YEAR = re.compile(r" (?:19|20)\d\d$")
 
 
-class Member(msgspec.Struct, frozen=True):
-    """One fact of a chain.
+class Member:
+    """One fact of a chain; its object is read when it is asked for.
 
     Attributes:
+        ref: id of the ref.
+        state: its state.
         begins: when its first revision began to hold, microseconds UTC.
-        memory: its head.
     """
 
-    ref: bytes
-    state: refs.RefState
-    begins: int
-    memory: Memory
+    __slots__ = ("_memory", "_part", "_reader", "begins", "ref", "state")
+
+    def __init__(
+        self, reader: Reader, part: Part, ref: bytes, state: refs.RefState, begins: int
+    ) -> None:
+        """Bind a ref that is the head of a memory."""
+        self.ref = ref
+        self.state = state
+        self.begins = begins
+        self._reader = reader
+        self._part = part
+        self._memory: Memory | None = None
+
+    @property
+    def memory(self) -> Memory:
+        """Its head."""
+        if self._memory is None:
+            assert self.state.head is not None
+            obj = self._reader.object(self._part, self.state.head)
+            assert isinstance(obj, Memory)
+            self._memory = obj
+        return self._memory
 
     @property
     def place(self) -> tuple[int, int]:
         """What orders it in its chain."""
         return self.begins, self.state.first
+
+    def now(self, state: refs.RefState) -> Member:
+        """The same fact with another state of the same head."""
+        other = Member(self._reader, self._part, self.ref, state, self.begins)
+        other._memory = self._memory
+        return other
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -186,15 +211,14 @@ def member_of(reader: Reader, part: Part, ref: bytes) -> Member | None:
     state = reader.state(part, ref)
     if state is None or state.head is None or state.status not in _THERE:
         return None
-    obj = reader.object(part, state.head)
-    if not isinstance(obj, Memory):
-        return None
-    return Member(ref, state, begins(reader, part, state), obj)
+    return Member(reader, part, ref, state, begins(reader, part, ref, state))
 
 
-def begins(reader: Reader, part: Part, state: refs.RefState) -> int:
+def begins(reader: Reader, part: Part, ref: bytes, state: refs.RefState) -> int:
     """When the first revision of a ref began to hold."""
-    if state.first == state.last:
+    # A rollback to the first object would begin at its own time, which is after the creation.
+    untouched = state.head == ref and state.starts <= state.created
+    if state.first == state.last or untouched:
         return state.starts
     first = reader.entry(part, state.first)
     return first.time if first.valid_from is None else first.valid_from
@@ -378,7 +402,7 @@ def _link(tx: Tx, part: Part, chain: list[Member], low: int, high: int) -> None:
         tx.record(part, op, member.ref, state, reason=LINK, valid_to=end, replaced_by=by)
         fresh = tx.reader.state(part, member.ref)
         assert fresh is not None
-        chain[index] = msgspec.structs.replace(member, state=fresh)
+        chain[index] = member.now(fresh)
 
 
 def _successor(chain: list[Member], index: int) -> Member | None:

@@ -56,7 +56,9 @@ def close(
         if state.replaced_by is None:
             raise Refused(f"'{oid.short(found.ref)}' has ended by then")
         raise Refused(f"'{oid.short(found.ref)}' was replaced by '{oid.short(state.replaced_by)}'")
-    if state.valid_from is not None and at <= chains.begins(tx.reader, found.part, state):
+    if state.valid_from is not None and at <= chains.begins(
+        tx.reader, found.part, found.ref, state
+    ):
         raise UsageError("the end is not after the beginning")
     _end(tx, found.part, found.ref, state, at, reason)
     if state.type == refs.OBSERVATION and state.head is not None:
@@ -148,7 +150,7 @@ def supersede(
         state,
         reason=reason or "corrected",
         expected=expected,
-        valid_to=max(at, chains.begins(tx.reader, part, state)),
+        valid_to=max(at, chains.begins(tx.reader, part, found.ref, state)),
         replaced_by=by,
     )
     if state.type == refs.OBSERVATION and state.head is not None:

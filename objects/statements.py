@@ -85,8 +85,22 @@ def standing(tx: Tx) -> str:
     return "verified" if tx.actor.grant.owner else "provisional"
 
 
-def state(tx: Tx, scope: Scope, fact: Fact, *, limit_b: int = DEFAULT_LIMIT_B) -> Stated:
+def state(
+    tx: Tx,
+    scope: Scope,
+    fact: Fact,
+    *,
+    limit_b: int = DEFAULT_LIMIT_B,
+    held: chains.Held | None = None,
+) -> Stated:
     """State a triple; what held before is replaced, at the right place in time.
+
+    Args:
+        tx: the write transaction.
+        scope: where it belongs.
+        fact: what is stated.
+        limit_b: largest sentence, bytes.
+        held: chains that this transaction has read, kept in step.
 
     Raises:
         BadInput: a part is empty, the kind is none, or it ends before it begins.
@@ -128,6 +142,7 @@ def state(tx: Tx, scope: Scope, fact: Fact, *, limit_b: int = DEFAULT_LIMIT_B) -
         single=fact.single,
         valid_from=fact.starts,
         reason=fact.reason,
+        held=held,
     )
     found = tx.reader.state(part, ref)
     assert found is not None and found.head is not None

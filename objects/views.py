@@ -110,6 +110,7 @@ class Sight(msgspec.Struct):
     believed: refs.RefState
     held: refs.RefState | None
     truth: str
+    grounded: bool | None = None  # not looked at yet
 
 
 class Eye:
@@ -120,7 +121,7 @@ class Eye:
         self.lens = lens
         self.reader = reader
         self._sights: dict[tuple[int, bytes], Sight | None] = {}
-        self._evidence: dict[tuple[int, bytes], tuple[str, bool]] = {}
+        self._evidence: dict[tuple[int, bytes], tuple[str, bool, list[bytes]]] = {}
         self._stands: dict[tuple[int, bytes], bytes | None] = {}
         self._roots: dict[tuple[int, bytes], bytes] = {}
 
@@ -145,8 +146,6 @@ class Eye:
             state = reader.state_at(part, ref, lens.known_at)
         if state is None or state.head is None or not lens.allows(state.status):
             return None
-        if state.type == refs.MEMORY and not self._grounded(part, state.head):
-            return None
         held = self._held(part, state)
         if held is None and lens.as_of is None:
             held = state
@@ -163,9 +162,17 @@ class Eye:
             rejected = entry
         return rejected is not None and rejected.reason.startswith(UNDO)
 
-    def _grounded(self, part: Part, head: bytes) -> bool:
+    def _grounded(self, part: Part, sight: Sight) -> bool:
         """False for a derived memory all of whose evidence is set apart."""
-        obj = self.reader.object(part, head)
+        if sight.believed.type != refs.MEMORY:
+            return True
+        if sight.grounded is None:
+            sight.grounded = self._rests(part, sight)
+        return sight.grounded
+
+    def _rests(self, part: Part, sight: Sight) -> bool:
+        assert sight.believed.head is not None
+        obj = self.reader.object(part, sight.believed.head)
         if not isinstance(obj, Memory) or obj.deriver.name == memories.STATED:
             return True
         for cited in obj.cites:
@@ -211,13 +218,13 @@ class Eye:
             seq: log entry that brought it, where the caller knows.
         """
         sight = self.of(part, ref)
-        if sight is None:
+        if sight is None or not self._grounded(part, sight):
             return None
         view, held = self.lens.view, sight.held
         if held is not None and revision == held.head:
             truth, gone = sight.truth, False
             if truth == CURRENT and held.type == refs.OBSERVATION:
-                truth, gone = self.evidence(part, revision)
+                truth, gone, _ = self.evidence(part, revision)
             state = held
             if view == "now":
                 return (state, truth) if sight.truth == CURRENT and not gone else None
@@ -229,15 +236,20 @@ class Eye:
             return state, truth
         return (state, CHANGED) if self._changed(part, ref, state) else None
 
-    def evidence(self, part: Part, observation: bytes) -> tuple[str, bool]:
-        """Truth of evidence by the memories that cite it, and whether it is out of sight."""
+    def evidence(self, part: Part, observation: bytes) -> tuple[str, bool, list[bytes]]:
+        """Truth of evidence by the memories that cite it.
+
+        Returns:
+            (truth, whether it is out of sight, refs of the memories that have ended).
+        """
         key = (part.number, observation)
         if key not in self._evidence:
             self._evidence[key] = self._by_memories(part, observation)
         return self._evidence[key]
 
-    def _by_memories(self, part: Part, observation: bytes) -> tuple[str, bool]:
+    def _by_memories(self, part: Part, observation: bytes) -> tuple[str, bool, list[bytes]]:
         over: list[Memory] = []
+        ended: list[bytes] = []
         holds = False
         for ref in self.reader.cited_by(part, observation):
             sight = self.of(part, ref)
@@ -251,14 +263,15 @@ class Eye:
             memory = self.reader.object(part, state.head)
             if isinstance(memory, Memory) and observation in memory.cites:
                 over.append(memory)
+                ended.append(ref)
         if not over:
-            return CURRENT, False
+            return CURRENT, False, []
         if holds:
-            return HISTORICAL, False
+            return HISTORICAL, False, ended
         obj = self.reader.object(part, observation)
         assert isinstance(obj, Observation)
         parts = [p for m in over for p in evidence.grounds(m, observation, obj.text)]
-        return HISTORICAL, evidence.says_nothing_else(obj.text, parts)
+        return HISTORICAL, evidence.says_nothing_else(obj.text, parts), ended
 
     def _over(self, state: refs.RefState) -> bool:
         """True when a state has ended, not when it has still to begin."""
@@ -339,7 +352,7 @@ class Eye:
         if sight is None or sight.held is None or sight.held.type == refs.MEMORY:
             return self.stand_in(part, ref)
         if sight.truth == CURRENT and sight.held.head == revision:
-            for memory in self._over_memories(part, revision):
+            for memory in self.evidence(part, revision)[2]:
                 found = self.stand_in(part, memory)
                 if found is not None:
                     return found
@@ -349,7 +362,7 @@ class Eye:
         """The last ref in the line of successors of a revision: one for all that it replaced."""
         at = ref
         if self.evidence_of(part, ref, revision):
-            at = next(iter(self._over_memories(part, revision)), ref)
+            at = next(iter(self.evidence(part, revision)[2]), ref)
         way = [at]
         while (key := (part.number, at)) not in self._roots and len(way) < MAX_STEPS:
             sight = self.of(part, at)
@@ -371,15 +384,6 @@ class Eye:
         in_force = sight.truth == CURRENT and sight.held.head == revision
         return in_force and self.evidence(part, revision)[0] == HISTORICAL
 
-    def _over_memories(self, part: Part, observation: bytes) -> list[bytes]:
-        """Memories drawn from an observation that have ended."""
-        found = []
-        for memory in self.reader.cited_by(part, observation):
-            sight = self.of(part, memory)
-            if sight is not None and sight.held is not None and self._over(sight.held):
-                found.append(memory)
-        return found
-
     def _next(self, part: Part, ref: bytes, sight: Sight | None) -> bytes | None:
         """One step towards what is current."""
         held = None if sight is None else sight.held
@@ -391,7 +395,7 @@ class Eye:
             return held.replaced_by
         if held.type != refs.OBSERVATION or held.head is None:
             return None
-        for memory in self._over_memories(part, held.head):
+        for memory in self.evidence(part, held.head)[2]:
             seen = self.of(part, memory)
             assert seen is not None and seen.held is not None
             if seen.held.replaced_by is not None:

@@ -113,13 +113,16 @@ def _bash() -> str:
 
 
 def _bash_case(name: str, pairs: list[tuple[str, str]]) -> str:
-    """Lines of a case statement; patterns with the same value share one."""
-    together: dict[str, list[str]] = {}
+    """Lines of a case statement; patterns with the same value share one.
+
+    The first that fits counts, so those that take any place (``import:*``) come last.
+    """
+    together: dict[tuple[bool, str], list[str]] = {}
     for pattern, value in pairs:
-        together.setdefault(value, []).append(pattern)
+        together.setdefault((pattern.endswith(":*"), value), []).append(pattern)
     return "\n".join(
         f"    {' | '.join(patterns)}) {name}={_quoted(value)} ;;"
-        for value, patterns in together.items()
+        for (_, value), patterns in sorted(together.items(), key=lambda item: item[0][0])
     )
 
 
