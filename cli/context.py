@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from remem.cli.settings import Settings, home
-from remem.objects.errors import ScopeRefused, StoreMissing
+from remem.objects.errors import Refused, ScopeRefused, StoreMissing, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from remem.objects.store import Store
 
 MIB = 1 << 20
+HERE = ".remem"  # folder of a store for a folder and those below it
 
 
 class Context:
@@ -83,12 +84,15 @@ class Context:
     def _find_root(self) -> tuple[str, bool]:
         """The folder, and whether it was found above the present one rather than named."""
         value, origin = self.settings.origin("store")
+        if origin == "option" and not value:
+            raise UsageError("--store names no folder")
         if value and (origin == "option" or origin.startswith("$")):
             return os.path.abspath(os.path.expanduser(str(value))), False
         here = self.folder
         while True:
-            candidate = os.path.join(here, ".remem")
+            candidate = os.path.join(here, HERE)
             if os.path.exists(os.path.join(candidate, "FORMAT")):
+                self._accept(candidate)
                 return candidate, True
             parent = os.path.dirname(here)
             if parent == here:
@@ -101,6 +105,26 @@ class Context:
             base = os.path.join(home(self.environ), ".local", "share")
         return os.path.join(base, "remem"), False
 
+    def _accept(self, candidate: str) -> None:
+        """Take a store that was found above the present folder only if init --here made it known.
+
+        A cloned repository can bring a store of its own; it would take your notes and answer with
+        its author's.
+
+        Raises:
+            Refused: this user never accepted it.
+        """
+        try:
+            with open(here_file(self.settings), encoding="utf-8", errors="surrogateescape") as file:
+                known = file.read().split("\n")
+        except OSError:
+            known = []
+        if os.path.realpath(candidate) not in known and self.command.name != "init":
+            raise Refused(
+                f"the store '{candidate}' was not made or accepted by you",
+                hint="'remem init --here' in its folder accepts it; --store names another",
+            )
+
     @property
     def folder(self) -> str:
         """The folder in which the command was started."""
@@ -111,6 +135,7 @@ class Context:
 
     def store(self, *, create: bool = False, readonly: bool = False) -> Store:
         """The store; made when it is missing and create is set."""
+        self.principal()
         if self._store is None:
             from remem.objects.store import Store
 
@@ -166,15 +191,27 @@ class Context:
             check_name("session", names["session"]),
         )
 
-    def grant(self, *, all_collections: bool = False) -> Grant:
-        """The grant of the principal who acts, for reading."""
-        from remem.objects.scope import OWNER, Grant, owner_grant
+    def principal(self) -> str:
+        """Who acts.
 
+        Raises:
+            ScopeRefused: the store has no such principal.
+        """
+        from remem.objects.scope import OWNER
+
+        _ = self.root  # the store's own settings take part
         name = self.settings.text("as")
         if name != OWNER:
             raise ScopeRefused(
                 f"'{name}' is no principal of this store", hint="leave out --as to act as the owner"
             )
+        return name
+
+    def grant(self, *, all_collections: bool = False) -> Grant:
+        """The grant of the principal who acts, for reading."""
+        from remem.objects.scope import Grant, owner_grant
+
+        self.principal()
         scope = self.scope()
         narrow = {
             part: self.settings.text(part) if self.settings.origin(part)[1] == "option" else None
@@ -213,3 +250,8 @@ class Context:
     def missing(self) -> StoreMissing:
         """The error for a command that needs a store where there is none."""
         return StoreMissing(f"there is no store in '{self.root}'")
+
+
+def here_file(settings: Settings) -> str:
+    """Path of the list of stores that init --here made known to this user, one a line."""
+    return os.path.join(os.path.dirname(settings.user_file), "here")

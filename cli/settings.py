@@ -20,7 +20,7 @@ Value = str | int | float | bool
 class Setting:
     """One setting: dotted key, default, help."""
 
-    __slots__ = ("choices", "default", "help", "key")
+    __slots__ = ("choices", "default", "help", "key", "prefixes")
 
     def __init__(
         self,
@@ -28,8 +28,10 @@ class Setting:
         default: Value | None,
         help: str,
         choices: tuple[str, ...] = (),
+        prefixes: tuple[str, ...] = (),
     ) -> None:
         """The type is that of the default; a None default means text."""
+        self.prefixes = prefixes
         self.key = key
         self.default = default
         self.help = help
@@ -54,7 +56,13 @@ SETTINGS = (
     Setting("verbose", False, "say more on stderr"),
     Setting("no_color", False, "never colour"),
     Setting("admission.max_mib", 16, "largest text taken, MiB"),
-    Setting("embedder", "auto", "auto, none, hash, minilm, onnx:FOLDER or openai:URL#MODEL"),
+    Setting(
+        "embedder",
+        "auto",
+        "auto, none, hash, minilm, onnx:FOLDER or openai:URL#MODEL",
+        ("auto", "none", "hash", "minilm"),
+        ("onnx:", "openai:"),
+    ),
     Setting("embedder_key", "", "key of the embedding endpoint"),
     Setting(
         "recall.mode", "hybrid", "how recall ranks by default", ("hybrid", "lexical", "vector")
@@ -188,7 +196,8 @@ def convert(setting: Setting, value: object, where: str) -> Value:
             return number
     elif kind is str and isinstance(value, (str, int, float)):
         text = str(value)
-        if not setting.choices or text in setting.choices:
+        named = text in setting.choices or text.startswith(setting.prefixes or ("\0",))
+        if named or not (setting.choices or setting.prefixes):
             return text
     wanted = {"bool": "true or false", "int": "a whole number, 0 or more"}.get(
         kind.__name__, "one of " + ", ".join(setting.choices) if setting.choices else "text"

@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import re
 
+from blake3 import blake3
+
 from remem.objects.scope import DEFAULT_COLLECTION, MAX_NAME_B
 
 _SCP = re.compile(r"(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.*)")
@@ -32,7 +34,7 @@ def collection_of(folder: str) -> tuple[str, str]:
     settings = _read_config(os.path.join(common, "config"))
     named = settings.get("remem.collection", "").strip()
     if named:
-        return named[:MAX_NAME_B], "git config"
+        return _bounded(named), "git config"
     remote = settings.get("remote.origin.url", "").strip()
     if remote:
         return _bounded(normalise_url(remote)), "git remote"
@@ -153,5 +155,9 @@ def _value(text: str) -> str:
 
 
 def _bounded(name: str) -> str:
+    """A name as a scope takes it: a long one keeps its end and a digest of the whole."""
     data = name.encode("utf-8", "replace")
-    return name if len(data) <= MAX_NAME_B else data[-MAX_NAME_B:].decode("utf-8", "ignore")
+    if len(data) <= MAX_NAME_B:
+        return name
+    digest = blake3(data).hexdigest(16)
+    return data[len(digest) + 1 - MAX_NAME_B :].decode("utf-8", "ignore") + "~" + digest

@@ -97,6 +97,7 @@ def order(
                 _raise(c, "period", PERIOD)
         if links and c.docno in links:
             _raise(c, "entity", links[c.docno])
+    found = [c for c in found if c.score > 0.0]  # nothing speaks for the others
     found.sort(key=lambda c: (-c.score, c.docno))
     return found
 

@@ -15,7 +15,6 @@ import msgspec
 from remem.index import lexical, project, rank, scoring
 from remem.index.analyze import query_terms
 from remem.index.entities import Entities
-from remem.index.errors import IndexDamaged
 from remem.index.fields import MEMORY_LANE, clean
 from remem.index.hits import MODES, QUOTE, Answer, Cite, Hit, Question, excerpt, matches
 from remem.index.past import about_past, within
@@ -80,7 +79,7 @@ class Searcher:
         mode, vector = self._vector(question, degraded)
         try:
             hits = self._look(question, mode, vector, degraded, indexed=True)
-        except IndexDamaged as error:
+        except (RememError, OSError) as error:  # of the truth it is raised again without the index
             degraded.append(f"lexical: {error}")
             hits = self._look(question, mode, vector, degraded, indexed=False)
         said = "; ".join(dict.fromkeys(degraded)) or None

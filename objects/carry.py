@@ -23,11 +23,14 @@ def fresh(tx: Tx, found: Found, expected: bytes | None = None, op: str = "revise
 
     Raises:
         NotFound: it is gone.
+        Forgotten: it was forgotten.
         HeadMoved: its head is not the expected one.
     """
     state = tx.reader.state(found.part, found.ref)
     if state is None or state.head is None:
         raise NotFound(f"nothing has the id '{oid.short(found.ref)}'")
+    if tx.reader.erased(found.part, found.ref) is not None:
+        raise tx.reader.forgotten(found.part, found.ref)
     if expected not in (None, state.head):
         raise HeadMoved(f"the head of '{oid.short(found.ref)}' has moved").audited(
             op, "head_moved", found.part.number, found.ref

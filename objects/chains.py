@@ -44,6 +44,7 @@ SINGLE_VALUED = frozenset(
 MAX_FOLLOW = 32  # aliases of aliases
 MAX_CITES = 256  # evidence of one fact; a later repeat begins a fact of its own
 LINK = "chain"  # reason of the entries that link a chain
+REPEATS = "repeats"  # key of ``meta``: [observation, instant] of later statements of the same
 
 _HIGH = frozenset(refs.STATUS_CODE[s] for s in ("verified", "provisional"))
 _LOW = frozenset(refs.STATUS_CODE[s] for s in ("model_claim", "legacy_unverified"))
@@ -313,28 +314,32 @@ def put(
     chain = held.of(tx.reader, part, key)
     known = _known(tx, part, chain, memory, starts)
     if known is not None:
-        _attach(tx, part, known, memory, status)
+        _attach(tx, part, known, memory, starts, status)
         held.drop(key)
         _end_where_stated(tx, part, key, known.ref, memory)
         return known.ref, "known"
-
-    def create(said: Memory) -> bytes | None:
-        return memories.create(
-            tx,
-            part,
-            said,
-            status=status,
-            valid_from=starts,
-            valid_to=memory.valid_to,
-            reason=reason,
-        )
-
-    ref = create(memory)
-    if ref is None:  # the very same statement, which no longer holds: said anew
-        ref = create(msgspec.structs.replace(memory, meta={**memory.meta, "stated": tx.now}))
-        assert ref is not None
+    resumed = _interrupted(chain, starts, memory.valid_to)
+    ref = _create(tx, part, memory, status, starts, reason)
     join(tx, part, key, ref, held)
+    for member, at in resumed:
+        _resume(tx, part, key, member, at, held)
+    _resume_after(tx, part, key, ref, held)
     return ref, "new"
+
+
+def _create(
+    tx: Tx, part: Part, memory: Memory, status: str, starts: int, reason: str = ""
+) -> bytes:
+    """Begin a fact; the very same statement, when it no longer holds, is said anew."""
+    ends = memory.valid_to
+    for _ in range(2):
+        ref = memories.create(
+            tx, part, memory, status=status, valid_from=starts, valid_to=ends, reason=reason
+        )
+        if ref is not None:
+            return ref
+        memory = msgspec.structs.replace(memory, meta={**memory.meta, "stated": tx.now})
+    raise AssertionError("two objects of one transaction have the same id")
 
 
 def join(tx: Tx, part: Part, key: bytes, ref: bytes, held: Held | None = None) -> None:
@@ -425,6 +430,9 @@ def _derived(member: Member) -> bool:
     return member.memory.deriver.name != memories.STATED
 
 
+# -- repeats and interruptions ------------------------------------------------------------------
+
+
 def _known(tx: Tx, part: Part, chain: list[Member], memory: Memory, starts: int) -> Member | None:
     """The fact that says the same of the same time already."""
     assert memory.triple is not None
@@ -435,18 +443,29 @@ def _known(tx: Tx, part: Part, chain: list[Member], memory: Memory, starts: int)
             continue
         if member.state.starts > starts or len(member.memory.cites) >= MAX_CITES:
             continue  # it said something else then, or has evidence enough
-        return member
+        if len(_repeats(member.memory)) < MAX_CITES:
+            return member
     return None
 
 
-def _attach(tx: Tx, part: Part, member: Member, said: Memory, status: str) -> None:
-    """Add evidence to a fact that says the same already; what a person states becomes stated."""
+def _attach(tx: Tx, part: Part, member: Member, said: Memory, starts: int, status: str) -> None:
+    """Add evidence to a fact that says the same already; what a person states becomes stated.
+
+    The instants from which it was said to hold are kept: a fact learnt late that belongs between
+    them must not take the place of the later ones.
+    """
     old, state = member.memory, member.state
     fresh = [c for c in said.cites if c not in old.cites]
+    repeats = _repeats(old)
+    again = [(c, starts) for c in said.cites if starts > member.begins]
+    again = [pair for pair in again if pair not in repeats]
     stated = said.deriver.name == memories.STATED and old.deriver.name != memories.STATED
-    if not fresh and not stated:
+    if not fresh and not again and not stated:
         return
     grown = memories.with_cites(old, [*old.cites, *fresh])
+    if again:
+        pairs = [[cited.hex(), at] for cited, at in (*repeats, *again)]
+        grown = msgspec.structs.replace(grown, meta={**old.meta, REPEATS: pairs})
     if stated:
         grown = msgspec.structs.replace(
             grown, deriver=said.deriver, confidence=said.confidence, text=said.text
@@ -457,10 +476,76 @@ def _attach(tx: Tx, part: Part, member: Member, said: Memory, status: str) -> No
     )
 
 
+def _repeats(memory: Memory) -> list[tuple[bytes, int]]:
+    """(observation, instant) of statements that said the same of a later time."""
+    found = memory.meta.get(REPEATS)
+    pairs = [(bytes.fromhex(c), at) for c, at in found] if isinstance(found, list) else []
+    return [(cited, at) for cited, at in pairs if cited in memory.cites]
+
+
+def _interrupted(chain: list[Member], starts: int, ends: int | None) -> list[tuple[Member, int]]:
+    """Facts that hold again after one that begins at an instant: (fact, from when).
+
+    A fact that was repeated later holds again from then on.  One that is interrupted by a fact
+    with a stated end holds again behind it.
+    """
+    found = []
+    for member in holding(chain, starts):
+        if member.begins >= starts or member.state.starts > starts:
+            continue
+        later = [at for _, at in _repeats(member.memory) if at > starts]
+        if ends is not None and (member.state.valid_to is None or ends < member.state.valid_to):
+            later.append(ends)
+        if later:
+            found.append((member, min(later)))
+    return found
+
+
+def _resume(tx: Tx, part: Part, key: bytes, member: Member, at: int, held: Held) -> bytes:
+    """Let a fact hold again from an instant on, as a fact of its own."""
+    old = member.memory
+    later = [(cited, t) for cited, t in _repeats(old) if t > at]
+    anew = [cited for cited, t in _repeats(old) if t == at]
+    cites = list(dict.fromkeys([*anew, *(c for c, _ in later)])) if anew else old.cites
+    meta: dict[str, object] = {k: v for k, v in old.meta.items() if k != REPEATS}
+    if later:
+        meta[REPEATS] = [[cited.hex(), t] for cited, t in later]
+    again = msgspec.structs.replace(memories.with_cites(old, cites), valid_from=at, meta=meta)
+    if cites != old.cites:
+        again = msgspec.structs.replace(again, span=None)
+    status = refs.STATUSES[member.state.status]
+    ref = _create(tx, part, again, status, at, memories.EVIDENCE)
+    held.drop(key)
+    join(tx, part, key, ref, held)
+    _resume_after(tx, part, key, ref, held)
+    return ref
+
+
+def _resume_after(tx: Tx, part: Part, key: bytes, ref: bytes, held: Held) -> None:
+    """Let a fact hold again behind a later one with a stated end, where nothing else follows."""
+    chain = held.of(tx.reader, part, key)
+    place = next((n for n, member in enumerate(chain) if member.ref == ref), None)
+    if place is None:
+        return
+    member = chain[place]
+    after = _successor(chain, place)
+    own = member.memory.valid_to
+    end = None if after is None else after.memory.valid_to
+    if after is None or end is None or after.state.flags & refs.CLOSED:
+        return
+    if (own is None or end < own) and after.state.valid_to == end:
+        if after.state.replaced_by is None:
+            _resume(tx, part, key, member, end, held)
+
+
 def _end_where_stated(tx: Tx, part: Part, key: bytes, ref: bytes, said: Memory) -> None:
-    """Close a fact where a repeat of it says that it ended."""
+    """Close a fact of no stated end where a repeat of it says that it ended."""
     state = tx.reader.state(part, ref)
     if said.valid_to is None or state is None or state.flags & refs.CLOSED:
+        return
+    assert state.head is not None
+    obj = tx.reader.object(part, state.head)
+    if isinstance(obj, Memory) and obj.valid_to is not None:
         return
     if state.valid_to is None or said.valid_to < state.valid_to:
         tx.record(

@@ -153,12 +153,12 @@ def _ask_index(
 def _check_generations(root: str, found: Findings) -> None:
     """The present generation is there; folders of others are left-overs."""
     number = read_generation(root)
-    present = os.path.basename(canon_path(root, number))
     for base in (fmt.CANON, fmt.INDEX):
         folder = os.path.join(root, base)
         for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            if name != present:
-                found.warn(f"{base}/{name}", "it is not of the present generation; remove it")
+            left = name[:1] == "g" and name[1:].isdigit() and int(name[1:]) < number
+            if left and os.path.exists(os.path.join(canon_path(root, number), "data.mdb")):
+                found.warn(f"{base}/{name}", "it is of a generation that was left")
 
 
 def _check_modes(root: str, found: Findings) -> None:

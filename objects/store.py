@@ -263,7 +263,10 @@ def read_generation(root: str) -> int:
     path = os.path.join(root, fmt.GENERATION_FILE)
     try:
         with open(path, encoding="ascii") as file:
-            return int(file.read(20))
+            number = int(file.read(20))
+            if number < 1:
+                raise ValueError("generations are numbered from 1")
+            return number
     except (OSError, ValueError) as error:
         raise StoreCorrupt(f"'{path}' does not name a generation") from error
 

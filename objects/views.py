@@ -250,21 +250,20 @@ class Eye:
     def _by_memories(self, part: Part, observation: bytes) -> tuple[str, bool, list[bytes]]:
         over: list[Memory] = []
         ended: list[bytes] = []
-        holds = False
+        holds: set[str] = set()
         for ref in self.reader.cited_by(part, observation):
             sight = self.of(part, ref)
             if sight is None:
                 continue
-            state = sight.held
-            if state is None or not self._over(state):
-                holds = True
-                continue
+            state = sight.held or sight.believed
             assert state.head is not None
             memory = self.reader.object(part, state.head)
-            if isinstance(memory, Memory) and observation in memory.cites:
+            if sight.held is None or not self._over(state):
+                holds.add(memory.text)
+            elif isinstance(memory, Memory) and observation in memory.cites:
                 over.append(memory)
                 ended.append(ref)
-        if not over:
+        if all(memory.text in holds for memory in over):  # an interruption that is over
             return CURRENT, False, []
         if holds:
             return HISTORICAL, False, ended

@@ -203,7 +203,8 @@ def _leftovers(root: str) -> Iterator[Finding]:
     for base in (fmt.CANON, fmt.INDEX):
         folder = os.path.join(root, base)
         names = os.listdir(folder) if os.path.isdir(folder) else []
-        found += [os.path.join(folder, name) for name in names if _is_older(name, present)]
+        if os.path.exists(os.path.join(root, fmt.CANON, present, "data.mdb")):
+            found += [os.path.join(folder, name) for name in names if _is_older(name, present)]
     found += [os.path.join(root, name) for name in os.listdir(root) if name.endswith(".new")]
     for path in sorted(found):
         what = f"'{path}' was left by something that was interrupted"

@@ -48,6 +48,8 @@ def _to_file(
 ) -> Exported:
     """Write beside the file (0600) and give it its name when it is whole."""
     path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UsageError(f"'{path}' is not a regular file", hint="write to '-' and redirect it")
     building = f"{path}.{os.getpid()}.part"
     handle = os.open(building, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -12,14 +12,13 @@ from remem.objects.errors import UsageError
 if TYPE_CHECKING:
     from remem.cli.context import Context
 
-HERE = ".remem"
 IGNORE_FILE = ".gitignore"
 IGNORE_ALL = "*\n"
 
 
 def run(context: Context, *, here: bool) -> int:
     """Make the store, or say that it is there already."""
-    from remem.cli.context import MIB
+    from remem.cli.context import HERE, MIB
     from remem.objects.store import Store
 
     root = context.root
@@ -41,6 +40,7 @@ def run(context: Context, *, here: bool) -> int:
         store.close()
     if here:
         _keep_out_of_git(root)
+        _make_known(context, root)
         if origin_of(context) and os.path.realpath(context.root) != os.path.realpath(root):
             origin = origin_of(context)
             context.note(f"commands here use '{context.root}' instead, as {origin} says")
@@ -50,6 +50,23 @@ def run(context: Context, *, here: bool) -> int:
         said = "the store is there already" if existed else "made the store"
         context.out(f"{said}: {one_line(root)}")
     return 0
+
+
+def _make_known(context: Context, root: str) -> None:
+    """Let commands in this folder and below it take the store."""
+    from remem.cli.context import here_file
+    from remem.objects.disk import make_folders
+
+    path = here_file(context.settings)
+    make_folders(os.path.dirname(path))
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            known = [line for line in file.read().split("\n") if line]
+    except FileNotFoundError:
+        known = []
+    real = os.path.realpath(root)
+    if real not in known:
+        fmt.write_file(path, "\n".join([*known, real]) + "\n")
 
 
 def origin_of(context: Context) -> str:

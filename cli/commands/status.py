@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from remem.cli import describe
-from remem.cli.plain import one_line
+from remem.cli.plain import one_line, visible
 from remem.cli.reading import cache_dir, known_scope
 from remem.cli.render import plain_lines
 from remem.objects import format as fmt
@@ -220,8 +220,9 @@ def _say(context: Context, value: Json, collection: str) -> None:
         return
     scope = context.scope()
     names = (scope.tenant, scope.profile, collection, scope.agent, scope.session)
+    root = context.root
     rows = [
-        ("store", context.root if value["exists"] else f"none yet; it would be '{context.root}'"),
+        ("store", visible(root if value["exists"] else f"none yet; it would be '{root}'")),
         ("scope", ", ".join(one_line(name) for name in names)),
         ("collection", f"{one_line(collection)} (from {value['collection_from']})"),
     ]

@@ -96,6 +96,8 @@ def read_git(
         )
     uri = "git:" + repository_name(git)
     if not git.text("rev-parse", "--quiet", "--verify", "HEAD^{commit}"):
+        if git.text("rev-parse", "--quiet", "--verify", "HEAD"):
+            raise BadInput(f"the repository '{path}' is damaged: the commit of HEAD is missing")
         return  # no commit yet
     for record in _commits(git, path, uri):
         yield admit(record, since, limit_b) if isinstance(record, Incoming) else record

@@ -131,7 +131,8 @@ def files(fmt: str, path: str) -> list[str]:
     found: list[str] = []
     for folder, below, names in os.walk(path):
         below[:] = sorted(name for name in below if not name.startswith("."))
-        found += [os.path.join(folder, name) for name in names if name.endswith(entry.suffixes)]
+        paths = [os.path.join(folder, name) for name in names if name.endswith(entry.suffixes)]
+        found += [path for path in paths if os.path.isfile(path)]
     if not found:
         ends = " or ".join(f"'{suffix}'" for suffix in entry.suffixes)
         raise BadInput(f"no file of '{fmt}' below '{path}'", hint=f"their names end in {ends}")

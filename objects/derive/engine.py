@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 BATCH = 500  # log entries taken up in one go
 PRINCIPAL = "deriver"  # who makes derived memories
 WITHDRAWN = "rederived"  # reason of what is no longer said
+_ERASED = refs.STATUS_CODE["erased"]
 _DERIVERS_OWN = frozenset((WITHDRAWN, "withheld"))
 
 
@@ -236,7 +237,7 @@ class _Runner:
         with self.store.read(self.worker.grant) as reader:
             for ref in refs_:
                 state = reader.state(self.part, ref)
-                if state is None or state.head is None:
+                if state is None or state.head is None or state.status == _ERASED:
                     found.append(_Work(ref))
                     continue
                 claims: list[Claim] = []
@@ -255,13 +256,13 @@ class _Runner:
         done = Derived()
         held = chains.Held()
         for one in work:
+            state = tx.reader.state(part, one.ref)
+            if state is None or state.head is None or state.status == _ERASED:
+                queue.done(tx, part, one.ref, name)  # it may have been forgotten meanwhile
+                continue
             if one.error is not None:
                 queue.failed(tx, part, one.ref, name, one.error)
                 done.failed += 1
-                continue
-            state = tx.reader.state(part, one.ref)
-            if state is None or state.head is None:
-                queue.done(tx, part, one.ref, name)
                 continue
             if state.head != one.head:
                 queue.retry(tx, part, one.ref, name)  # revised meanwhile: it waits again

@@ -96,7 +96,6 @@ def test_what_was_forgotten_answers_so_everywhere(run: Runner, secret: str) -> N
         ("cat-object", secret, "--bytes"),
         ("revise", secret, "other words"),
         ("close", secret),
-        ("rollback", secret),
         ("add", "other words", "--corrects", secret),
     ):
         done = run(*words, code=3)

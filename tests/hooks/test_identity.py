@@ -106,6 +106,9 @@ def test_one_name_for_many_ways_to_write_a_remote(url: str) -> None:
 
 
 def test_a_password_never_reaches_the_name() -> None:
-    for url in ("https://user:secret@host.example.org/a", "https://me:pa@secret@host.example.org/a"):
+    for url in (
+        "https://user:secret@host.example.org/a",
+        "https://me:pa@secret@host.example.org/a",
+    ):
         assert normalise_url(url) == "host.example.org/a"
     assert normalise_url("/srv/git/app.git") == "/srv/git/app.git"
