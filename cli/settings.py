@@ -199,8 +199,9 @@ def convert(setting: Setting, value: object, where: str) -> Value:
         named = text in setting.choices or text.startswith(setting.prefixes or ("\0",))
         if named or not (setting.choices or setting.prefixes):
             return text
+    forms = [*setting.choices, *(f"{prefix}..." for prefix in setting.prefixes)]
     wanted = {"bool": "true or false", "int": "a whole number, 0 or more"}.get(
-        kind.__name__, "one of " + ", ".join(setting.choices) if setting.choices else "text"
+        kind.__name__, "one of " + ", ".join(forms) if forms else "text"
     )
     shown = "what it is" if setting.key in SECRETS else f"'{value}'"
     raise BadConfig(f"{where}: '{setting.key}' must be {wanted}, not {shown}")

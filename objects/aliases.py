@@ -12,6 +12,7 @@ import msgspec
 
 from remem.objects import chains
 from remem.objects.errors import BadInput, NotFound, Refused, ScopeRefused
+from remem.objects.links import mark_of
 from remem.objects.model import Memory
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _move(tx: Tx, part: Part, rows: list[Row]) -> None:
         new = chains.chain_key(tx.reader, part, memory.triple, single=single)
         if new != key:
             tx.txn.delete("chains", key + ref)
-            tx.txn.put("chains", new + ref, b"")
+            tx.txn.put("chains", new + ref, mark_of(memory))
             changed[key] = changed[new] = None
     for key in changed:
         chains.relink(tx, part, key)

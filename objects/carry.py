@@ -61,8 +61,8 @@ def cascade(
     changed = []
     for ref in tx.reader.cited_by(part, observation):
         state, memory = memories.head(tx, part, ref)
-        if observation not in memory.cites:
-            continue
+        if observation not in memory.cites or chains.RESUMES in memory.meta:
+            continue  # what holds again follows the fact that was interrupted
         pointed = None if successor is None else _point(tx, part, memory, observation, successor)
         if pointed is not None:
             memories.replace(tx, part, ref, state, pointed, reason=memories.EVIDENCE)

@@ -73,13 +73,13 @@ class Txn:
                     yield key, cursor.value()
                     found = cursor.prev()
                 return
-            found = cursor.set_range(start) if start else cursor.first()
-            while found:
-                key = bytes(cursor.key())
+            if not (cursor.set_range(start) if start else cursor.first()):
+                return
+            for found, value in cursor.iternext(True, True):
+                key = bytes(found)
                 if stop is not None and key >= stop:
                     return
-                yield key, cursor.value()
-                found = cursor.next()
+                yield key, value
         finally:
             cursor.close()
 

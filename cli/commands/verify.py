@@ -39,7 +39,7 @@ def run(context: Context, *, fast: bool, objects: bool, index: bool) -> int:
         elif fast or objects:
             report = verify(store, fast=fast, progress=meter)
         else:
-            report = verify(store, progress=meter, index_check=lambda _: _check(context, store))
+            report = verify(store, progress=meter, index_check=lambda _: _check(context, store, deep=False))
     finally:
         meter.clear()
     if context.json:
@@ -49,7 +49,7 @@ def run(context: Context, *, fast: bool, objects: bool, index: bool) -> int:
     return 0 if report.ok else IntegrityError.exit_code
 
 
-def _check(context: Context, store: Store) -> dict[str, object]:
+def _check(context: Context, store: Store, *, deep: bool) -> dict[str, object]:
     """Compare the projections with the heads; without an embedder its vectors are left out."""
     from remem.index.check import check
     from remem.index.engine import dense_side
@@ -59,12 +59,12 @@ def _check(context: Context, store: Store) -> dict[str, object]:
     except RememError as error:
         context.note(f"the vectors are not checked: {error}")
         dense = None
-    return check(store, dense)
+    return check(store, dense, deep=deep)
 
 
 def _indexes(context: Context, store: Store) -> Report:
     """The projections alone, as a report."""
-    answer = _check(context, store)
+    answer = _check(context, store, deep=True)
     report = Report()
     listed = answer.pop("problems", [])
     assert isinstance(listed, list)

@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "old statements give way, are kept, and nothing else is hidden",
     ),
     "speed": ("tests.bench.speed:run", "ingest, projection, cold start, verify, memory, install"),
+    "forget": ("tests.bench.forget:run", "purge beside a copy, many by a query, stalls of others"),
 }
 """Name of each measurement, ``module:function`` and what it prints."""
 

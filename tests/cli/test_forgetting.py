@@ -258,7 +258,7 @@ def test_an_interrupted_purge_is_finished(run: Runner, secret: str) -> None:
     assert "canon/g1/data.mdb" in grep(run.store)
     assert run("recall", "tea", code=0).out
     verified = run("verify", code=0)
-    assert "canon/g1: it is not of the present generation" in verified.err
+    assert "canon/g1: it is of a generation that was left" in verified.err
     done2 = run("purge", code=0)
     assert "finished a purge that had been interrupted" in done2.err
     assert done2.out.endswith(": nothing found\n") and "0 byte strings" not in done2.out

@@ -6,6 +6,7 @@ catalogue that the maintainers keep.  Every negative check has a positive contro
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -13,9 +14,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
+from remem.cli.entry import main
 
 from .conftest import REMEM, Result, Runner
 from .test_forgetting import grep
@@ -24,13 +28,51 @@ WORD = "zorvexquark"
 TEXT = f"{WORD}-71 is the staging host"
 
 
+class Inside(Runner):
+    """Calls the same entry as a process of its own would, in this one: a tenth of the time."""
+
+    def __call__(
+        self,
+        *words: str | Path,
+        stdin: bytes | str | None = None,
+        env: Mapping[str, str | None] | None = None,
+        cwd: Path | None = None,
+        code: int | None = None,
+    ) -> Result:
+        given = stdin.encode() if isinstance(stdin, str) else (stdin or b"")
+        kept = dict(os.environ), os.getcwd(), (sys.stdin, sys.stdout, sys.stderr)
+        streams = [io.TextIOWrapper(io.BytesIO(data), "utf-8") for data in (given, b"", b"")]
+        os.environ.clear()
+        os.environ.update(self.environment(env))
+        os.chdir(cwd or self.cwd)
+        sys.stdin, sys.stdout, sys.stderr = streams
+        try:
+            status = main([str(word) for word in words])
+        finally:
+            os.environ.clear()
+            os.environ.update(kept[0])
+            os.chdir(kept[1])
+            sys.stdin, sys.stdout, sys.stderr = kept[2]
+        out, err = (stream.flush() or stream.buffer.getvalue() for stream in streams[1:])  # type: ignore[attr-defined, func-returns-value]
+        done = subprocess.CompletedProcess([*map(str, words)], status, out, err)
+        result = Result(done, self.places)
+        if code is not None:
+            assert result.code == code, result.shown
+        return result
+
+
+@pytest.fixture
+def me(tmp_path: Path) -> Inside:
+    return Inside(tmp_path / "home")
+
+
 def hits(done: Result) -> list[str]:
     return [hit["id"] for hit in done.json["hits"]] if done.out else []
 
 
 def other_store(run: Runner, name: str) -> Runner:
     """The same person with another store."""
-    made = Runner.__new__(Runner)
+    made: Runner = object.__new__(type(run))
     made.__dict__.update(run.__dict__)
     made.store = run.home / name
     made.env = {**run.env, "REMEM_STORE": str(made.store)}
@@ -74,116 +116,116 @@ def absent_everywhere(run: Runner, *words: str) -> bool:
 
 
 @pytest.mark.parametrize("part", ["--profile", "--collection", "--agent", "--session"])
-def test_a1_forgetting_a_scope_leaves_the_others(run: Runner, part: str) -> None:
-    mine = [run.add(f"thing {n} of ann", part, "ann") for n in range(3)]
-    theirs = [run.add(f"thing {n} of bo", part, "bo") for n in range(3)]
-    assert set(hits(run("recall", "thing", part, "ann", "--json"))) == set(mine)  # the control
-    done = run("forget", "--scope-all", "--yes", "--now", part, "ann", "--json", code=0).json
+def test_a1_forgetting_a_scope_leaves_the_others(me: Inside, part: str) -> None:
+    mine = [me.add(f"thing {n} of ann", part, "ann") for n in range(3)]
+    theirs = [me.add(f"thing {n} of bo", part, "bo") for n in range(3)]
+    assert set(hits(me("recall", "thing", part, "ann", "--json"))) == set(mine)  # the control
+    done = me("forget", "--scope-all", "--yes", "--now", part, "ann", "--json", code=0).json
     assert set(done["observations"]) == set(mine)
     for _ in range(2):
-        assert hits(run("recall", "thing", part, "ann", "--json")) == []
-        assert set(hits(run("recall", "thing", part, "bo", "--json", code=0))) == set(theirs)
-        run("verify", code=0)
-        run("reindex", code=0)
+        assert hits(me("recall", "thing", part, "ann", "--json")) == []
+        assert set(hits(me("recall", "thing", part, "bo", "--json", code=0))) == set(theirs)
+        me("verify", code=0)
+        me("reindex", code=0)
 
 
-def test_a20_the_same_text_elsewhere_stays(run: Runner) -> None:
-    one, two = (run.add(TEXT, "--collection", name) for name in ("s1", "s2"))
+def test_a20_the_same_text_elsewhere_stays(me: Inside) -> None:
+    one, two = (me.add(TEXT, "--collection", name) for name in ("s1", "s2"))
     assert one != two
-    run("forget", one, "--collection", "s1", "--now", code=0)
-    assert absent(run, "--collection", "s1")
-    assert hits(run("recall", WORD, "--collection", "s2", "--json", code=0)) == [two]
-    assert run("add", TEXT, "--collection", "s1", "--json", code=3).json["status"] == "blocked"
-    assert run("add", TEXT, "--collection", "s2", "--json", code=0).json["status"] == "known"
-    run("verify", code=0)
+    me("forget", one, "--collection", "s1", "--now", code=0)
+    assert absent(me, "--collection", "s1")
+    assert hits(me("recall", WORD, "--collection", "s2", "--json", code=0)) == [two]
+    assert me("add", TEXT, "--collection", "s1", "--json", code=3).json["status"] == "blocked"
+    assert me("add", TEXT, "--collection", "s2", "--json", code=0).json["status"] == "known"
+    me("verify", code=0)
 
 
-def test_c31_purging_one_scope_touches_no_other(run: Runner) -> None:
+def test_c31_purging_one_scope_touches_no_other(me: Inside) -> None:
     for name in ("s1", "s2"):
         for n in range(5):
-            run.add(f"shared thing {n} and {WORD}", "--collection", name)
-    before = run("export", "-", "--collection", "s2", code=0).raw
-    run("forget", "--scope-all", "--yes", "--collection", "s1", code=0)
-    run("purge", code=0)
-    assert run("export", "-", "--collection", "s2", code=0).raw == before
-    assert len(hits(run("recall", WORD, "--collection", "s2", "--json", code=0))) == 5
-    run("verify", code=0)
+            me.add(f"shared thing {n} and {WORD}", "--collection", name)
+    before = me("export", "-", "--collection", "s2", code=0).raw
+    me("forget", "--scope-all", "--yes", "--collection", "s1", code=0)
+    me("purge", code=0)
+    assert me("export", "-", "--collection", "s2", code=0).raw == before
+    assert len(hits(me("recall", WORD, "--collection", "s2", "--json", code=0))) == 5
+    me("verify", code=0)
 
 
 # -- reading ------------------------------------------------------------------------------------
 
 
-def test_a3_no_read_shows_it(run: Runner) -> None:
-    found = run.add(TEXT)
-    assert hits(run("recall", WORD, "--json", code=0)) == [found]
-    assert WORD in run("context", WORD, code=0).out
-    assert not absent_everywhere(run)
-    run("forget", found, code=0)
-    assert absent_everywhere(run)
-    known = run("show", found, code=3)
-    unknown = run("show", "ffffffffff", code=1)
+def test_a3_no_read_shows_it(me: Inside) -> None:
+    found = me.add(TEXT)
+    assert hits(me("recall", WORD, "--json", code=0)) == [found]
+    assert WORD in me("context", WORD, code=0).out
+    assert not absent_everywhere(me)
+    me("forget", found, code=0)
+    assert absent_everywhere(me)
+    known = me("show", found, code=3)
+    unknown = me("show", "ffffffffff", code=1)
     assert "was forgotten" in known.err and "was forgotten" not in unknown.err
-    run("purge", code=0)
-    assert absent_everywhere(run)
-    assert "was forgotten" in run("show", found, code=3).err
+    me("purge", code=0)
+    assert absent_everywhere(me)
+    assert "was forgotten" in me("show", found, code=3).err
 
 
-def test_a3_by_meaning(run: Runner) -> None:
+def test_a3_by_meaning(me: Inside) -> None:
     pytest.importorskip("numpy")
     env = {"REMEM_EMBEDDER": "hash"}
-    found = run.add(TEXT, env=env)
-    run.add("something else altogether", env=env)
-    run("project", env=env, code=0)
+    found = me.add(TEXT, env=env)
+    me.add("something else altogether", env=env)
+    me("project", env=env, code=0)
     words = ("recall", f"where is {WORD}-72 staged", "--mode", "vector", "--json")
-    assert found in hits(run(*words, env=env, code=0))
-    run("forget", found, env=env, code=0)
-    assert found not in hits(run(*words, env=env))
-    run("verify", env=env, code=0)
-    run("purge", env=env, code=0)
-    assert found not in hits(run(*words, env=env))
-    run("verify", env=env, code=0)
+    assert found in hits(me(*words, env=env, code=0))
+    me("forget", found, env=env, code=0)
+    assert found not in hits(me(*words, env=env))
+    me("verify", env=env, code=0)
+    me("purge", env=env, code=0)
+    assert found not in hits(me(*words, env=env))
+    me("verify", env=env, code=0)
 
 
-def test_a16_what_is_gone_takes_no_place_among_the_hits(run: Runner) -> None:
+def test_a16_what_is_gone_takes_no_place_among_the_hits(me: Inside) -> None:
     lines = [
         {"text": f"staging host number {n} is down", "at": f"2026-01-{n % 28 + 1:02}"}
         for n in range(50)
     ]
-    run("import", "jsonl", "-", stdin="\n".join(map(json.dumps, lines)), code=0)
-    alive = run.add("staging host number 99 is up again")
-    everything = hits(run("recall", "staging host is down", "-n", "60", "--json", code=0))
+    me("import", "jsonl", "-", stdin="\n".join(map(json.dumps, lines)), code=0)
+    alive = me.add("staging host number 99 is up again")
+    everything = hits(me("recall", "staging host is down", "-n", "60", "--json", code=0))
     assert len(everything) == 51
     gone = [i for i in everything if i != alive]
-    run("forget", *gone, code=0)
+    me("forget", *gone, code=0)
     for _ in range(2):
-        assert hits(run("recall", "staging host is down", "-n", "5", "--json", code=0)) == [alive]
-        run("purge", code=0)
+        assert hits(me("recall", "staging host is down", "-n", "5", "--json", code=0)) == [alive]
+        me("purge", code=0)
 
 
 # -- coming back --------------------------------------------------------------------------------
 
 
-def test_a19_nothing_derived_keeps_it_or_makes_it_again(run: Runner) -> None:
-    said = run.add("I live in Zorvexquark", "--speaker", "Ann", "--role", "user")
-    run.add("I have a dog named Rex", "--speaker", "Ann", "--role", "user")
-    run("derive", code=0)
-    derived = run("show", said, "--json", code=0).json["derived"]
+def test_a19_nothing_derived_keeps_it_or_makes_it_again(me: Inside) -> None:
+    said = me.add("I live in Zorvexquark", "--speaker", "Ann", "--role", "user")
+    me.add("I have a dog named Rex", "--speaker", "Ann", "--role", "user")
+    me("derive", code=0)
+    derived = me("show", said, "--json", code=0).json["derived"]
     assert derived, "the control: something was derived"
-    assert grep(run.store, "Zorvexquark") or grep(run.store)
-    run("forget", said, code=0)
+    assert grep(me.store, "Zorvexquark") or grep(me.store)
+    me("forget", said, code=0)
     for _ in range(2):
-        run("derive", code=0)
-        run("derive", "--rebuild", code=0)
-        run("reindex", code=0)
-        assert absent(run)
+        me("derive", code=0)
+        me("derive", "--rebuild", code=0)
+        me("reindex", code=0)
+        assert absent(me)
         for memory in derived:
-            run("show", memory["ref"], code=3)
-        run("purge", code=0)
-    assert run("add", "I live in Zorvexquark", "--speaker", "Ann", code=3)
-    assert "Rex" in run("recall", "dog", code=0).out
-    run("verify", code=0)
+            me("show", memory["ref"], code=3)
+        me("purge", code=0)
+    assert me("add", "I live in Zorvexquark", "--speaker", "Ann", code=3)
+    assert "Rex" in me("recall", "dog", code=0).out
+    me("verify", code=0)
     for word in ("Zorvexquark", WORD):
-        assert grep(run.store, word) == []
+        assert grep(me.store, word) == []
 
 
 def test_what_was_forgotten_while_a_deriver_was_at_work_is_not_derived(run: Runner) -> None:
@@ -215,19 +257,19 @@ FORMS = [TEXT, TEXT.upper(), f"  {TEXT} ", f'"{TEXT}"', f"{TEXT}!", TEXT.replace
 
 
 @pytest.mark.parametrize("purged", [False, True])
-def test_every_door_is_shut(run: Runner, purged: bool, tmp_path: Path) -> None:
+def test_every_door_is_shut(me: Inside, purged: bool, tmp_path: Path) -> None:
     lines = tmp_path / "lines.jsonl"
     lines.write_text("".join(json.dumps({"text": text}) + "\n" for text in FORMS))
     notes = tmp_path / "notes.txt"
     notes.write_text(TEXT + "\n")
-    keep = run.add("the words of the day")
-    fact = run("fact", "web", "runs_on", "alpha", "--json", code=0).json["id"]
-    memory = run("fact", "db", "runs_on", WORD, "--json", code=0).json
-    found = run.add(TEXT)
-    dated = run.add(TEXT, "--at", "2026-01-01", "--source", "wiki", "--source-id", "7")
+    keep = me.add("the words of the day")
+    fact = me("fact", "web", "runs_on", "alpha", "--json", code=0).json["id"]
+    memory = me("fact", "db", "runs_on", WORD, "--json", code=0).json
+    found = me.add(TEXT)
+    dated = me.add(TEXT, "--at", "2026-01-01", "--source", "wiki", "--source-id", "7")
     pack = tmp_path / "before.pack"
-    run("export", pack, code=0)
-    run("forget", found, dated, memory["id"], *(("--now",) if purged else ()), code=0)
+    me("export", pack, code=0)
+    me("forget", found, dated, memory["id"], *(("--now",) if purged else ()), code=0)
     doors = [
         *(("add", form) for form in FORMS),
         ("add", TEXT, "--at", "2027-01-01"),
@@ -242,7 +284,7 @@ def test_every_door_is_shut(run: Runner, purged: bool, tmp_path: Path) -> None:
         ("revise", fact, TEXT.upper()),
     ]
     for door in doors:
-        done = run(*door)
+        done = me(*door)
         assert done.code == 3, (door, done.shown)
         assert done.out == "" and "blocked by tombstone" in done.err, door
     bulk = [
@@ -251,45 +293,45 @@ def test_every_door_is_shut(run: Runner, purged: bool, tmp_path: Path) -> None:
         (("add", "--jsonl"), len(FORMS)),
     ]
     for words, count in bulk:
-        value = run(*words, "--json", stdin=lines.read_text(), code=0).json
+        value = me(*words, "--json", stdin=lines.read_text(), code=0).json
         assert (value["new"], value["blocked"], value["read"]) == (0, count, count), words
-    value = take(run, pack)
+    value = take(me, pack)
     assert value["new"] == 0 and value["blocked"] >= 3
-    assert take(run, pack, "--trust", "--apply-tombstones")["new"] == 0
-    assert run("revise", keep, "other words", code=0)  # the control
-    assert absent(run)
+    assert take(me, pack, "--trust", "--apply-tombstones")["new"] == 0
+    assert me("revise", keep, "other words", code=0)  # the control
+    assert absent(me)
     if purged:
-        assert grep(run.store) == []
-    rows = run("audit", "-n", "500", "--json", code=0).json
+        assert grep(me.store) == []
+    rows = me("audit", "-n", "500", "--json", code=0).json
     outcomes = [row["action"] for row in rows if row["outcome"] == "tombstone"]
     expected = len(doors) + sum(count for _, count in bulk)
     assert len(outcomes) >= expected + 3
-    run("verify", code=0)
+    me("verify", code=0)
 
 
-def test_a_rollback_to_what_was_forgotten_is_refused(run: Runner) -> None:
-    keep = run.add(TEXT)
-    run("revise", keep, "harmless words", code=0)
-    twin = run.add(f"{TEXT}!", "--at", "2026-02-02")
-    run("forget", twin, code=0)
-    done = run("rollback", keep, code=3)
+def test_a_rollback_to_what_was_forgotten_is_refused(me: Inside) -> None:
+    keep = me.add(TEXT)
+    me("revise", keep, "harmless words", code=0)
+    twin = me.add(f"{TEXT}!", "--at", "2026-02-02")
+    me("forget", twin, code=0)
+    done = me("rollback", keep, code=3)
     assert "blocked by tombstone" in done.err
-    run("forget", keep, code=0)
-    assert run("rollback", keep, "--to", "1", code=3).out == ""
-    assert absent(run)
-    run("verify", code=0)
+    me("forget", keep, code=0)
+    assert me("rollback", keep, "--to", "1", code=3).out == ""
+    assert absent(me)
+    me("verify", code=0)
 
 
 # -- packs --------------------------------------------------------------------------------------
 
 
-def test_a27_deletions_travel(run: Runner, tmp_path: Path) -> None:
-    two = other_store(run, "second")
+def test_a27_deletions_travel(me: Inside, tmp_path: Path) -> None:
+    two = other_store(me, "second")
     one_pack, two_pack = tmp_path / "f1.pack", tmp_path / "f2.pack"
-    found = run.add(TEXT)
-    run("export", one_pack, code=0)
-    run("forget", found, "--reason", "mistake", "--now", code=0)
-    run("export", two_pack, code=0)
+    found = me.add(TEXT)
+    me("export", one_pack, code=0)
+    me("forget", found, "--reason", "mistake", "--now", code=0)
+    me("export", two_pack, code=0)
     assert WORD in one_pack.read_text() and WORD not in two_pack.read_text()
     take(two, one_pack)
     assert hits(two("recall", WORD, "--json", code=0)) == [found]
@@ -298,7 +340,7 @@ def test_a27_deletions_travel(run: Runner, tmp_path: Path) -> None:
     assert hits(two("recall", WORD, "--json", code=0)) == [found]
     assert take(two, two_pack, "--apply-tombstones")["erased"] == 1
     assert absent(two)
-    for store in (run, two):
+    for store in (me, two):
         again = store("import", "pack", one_pack, code=0)
         assert "blocked 1" in again.out and "blocked by tombstone: 1" in again.err
         assert absent(store)
@@ -308,20 +350,20 @@ def test_a27_deletions_travel(run: Runner, tmp_path: Path) -> None:
     assert two("add", TEXT, "--json", code=3).json["status"] == "blocked"  # its own digest
     (tomb,) = two("tombstones", "--json", code=0).json
     assert (tomb["id"], tomb["reason"]) == (found, "mistake")
-    for store in (run, two):
+    for store in (me, two):
         store("verify", code=0)
 
 
 def test_a_pack_carries_ids_times_and_reasons_of_tombstones_only(
-    run: Runner, tmp_path: Path
+    me: Inside, tmp_path: Path
 ) -> None:
-    found = run.add(TEXT)
-    run("fact", "db", "runs_on", WORD, code=0)
-    run("forget", "--query", WORD, "--yes", "--reason", "mistake", code=0)
+    found = me.add(TEXT)
+    me("fact", "db", "runs_on", WORD, code=0)
+    me("forget", "--query", WORD, "--yes", "--reason", "mistake", code=0)
     from remem.objects import format as fmt
     from remem.objects import kv
 
-    path = str(next((run.store / "canon").iterdir()))
+    path = str(next((me.store / "canon").iterdir()))
     env = kv.open_env(path, fmt.TABLES, readonly=True)
     with env.read() as txn:
         digests = [key[4:] for key, _ in txn.scan("values")]
@@ -329,29 +371,29 @@ def test_a_pack_carries_ids_times_and_reasons_of_tombstones_only(
     kv.forget_env(path)
     assert len(digests) >= 2
     for _ in range(2):
-        packed = run("export", "-", code=0).raw
+        packed = me("export", "-", code=0).raw
         assert found.encode() in packed and b'"reason":"mistake"' in packed  # the control
         assert WORD.encode() not in packed.lower()
         for secret in (*digests, *keys):
             assert secret not in packed and secret.hex().encode() not in packed
-        run("purge", code=0)
+        me("purge", code=0)
 
 
-def test_b29_and_a_store_that_never_had_it(run: Runner, tmp_path: Path) -> None:
-    two, three = other_store(run, "second"), other_store(run, "third")
-    found = run.add(TEXT)
+def test_b29_and_a_store_that_never_had_it(me: Inside, tmp_path: Path) -> None:
+    two, three = other_store(me, "second"), other_store(me, "third")
+    found = me.add(TEXT)
     early, old, late = (tmp_path / name for name in ("early", "old", "late"))
-    run("export", early, code=0)
+    me("export", early, code=0)
     take(two, early)
     two("export", old, code=0)  # an older dump of the other store
-    run("forget", found, code=0)
-    run("export", late, code=0)
+    me("forget", found, code=0)
+    me("export", late, code=0)
     assert take(two, late, "--apply-tombstones")["erased"] == 1
-    assert take(run, old)["blocked"] == 1
+    assert take(me, old)["blocked"] == 1
     assert take(three, late)["new"] >= 1  # the tombstone alone
     value = take(three, early)
     assert (value["new"], value["blocked"]) == (0, 1)
-    for store in (run, two, three):
+    for store in (me, two, three):
         assert absent(store)
         store("purge", code=0)
         assert grep(store.store) == []
@@ -359,33 +401,33 @@ def test_b29_and_a_store_that_never_had_it(run: Runner, tmp_path: Path) -> None:
     assert len(three("tombstones", "--json", code=0).json) == 1
 
 
-def test_a28_a_partial_pack_forgets_nothing(run: Runner, tmp_path: Path) -> None:
+def test_a28_a_partial_pack_forgets_nothing(me: Inside, tmp_path: Path) -> None:
     lines = [{"text": f"thing {n}", "session": "few" if n < 10 else "many"} for n in range(200)]
-    run("import", "jsonl", "-", stdin="\n".join(map(json.dumps, lines)), code=0)
+    me("import", "jsonl", "-", stdin="\n".join(map(json.dumps, lines)), code=0)
     pack = tmp_path / "few.pack"
-    run("export", pack, "--session", "few", code=0)
-    before = run("ls-refs", "--all", code=0).out
+    me("export", pack, "--session", "few", code=0)
+    before = me("ls-refs", "--all", code=0).out
     assert len(before.splitlines()) == 200 and pack.read_text().count('"op"') == 10
     for words in (("--dry-run",), (), ("--apply-tombstones", "--trust")):
-        value = take(run, pack, *words)
+        value = take(me, pack, *words)
         assert (value["new"], value["known"], value["blocked"]) == (0, 10, 0)
-    assert run("ls-refs", "--all", code=0).out == before
-    assert run("tombstones", "--json", code=0).json == []
-    two = other_store(run, "second")
+    assert me("ls-refs", "--all", code=0).out == before
+    assert me("tombstones", "--json", code=0).json == []
+    two = other_store(me, "second")
     assert take(two, pack)["new"] == 10
     assert two("tombstones", "--json", code=0).json == []
 
 
-def test_packs_of_a_store_with_tombstones_round_trip(run: Runner, tmp_path: Path) -> None:
-    run.add("kept")
-    run("forget", run.add(TEXT), "--reason", "mistake", code=0)
-    one = run("export", "-", code=0).raw
-    two = other_store(run, "second")
+def test_packs_of_a_store_with_tombstones_round_trip(me: Inside, tmp_path: Path) -> None:
+    me.add("kept")
+    me("forget", me.add(TEXT), "--reason", "mistake", code=0)
+    one = me("export", "-", code=0).raw
+    two = other_store(me, "second")
     (tmp_path / "one").write_bytes(one)
     take(two, tmp_path / "one", "--trust")
     assert two("export", "-", code=0).raw == one
-    run("purge", code=0)
-    again = run("export", "-", code=0).raw
+    me("purge", code=0)
+    again = me("export", "-", code=0).raw
     (tmp_path / "again").write_bytes(again)
     take(two, tmp_path / "again", "--trust")
     assert two("export", "-", code=0).raw == again
@@ -420,54 +462,54 @@ def test_a29_rebuilding_forgets_no_forgetting(run: Runner) -> None:
 # -- trace and reason ---------------------------------------------------------------------------
 
 
-def test_a47_a_trace_without_the_text(run: Runner) -> None:
-    gone, retired, old = run.add(TEXT), run.add("still true"), run.add("the port is 1")
-    run("close", retired, "--reason", "done", code=0)
-    run("add", "the port is 2", "--corrects", old, code=0)
-    run("forget", gone, "--reason", "leaked", "--now", code=0)
+def test_a47_a_trace_without_the_text(me: Inside) -> None:
+    gone, retired, old = me.add(TEXT), me.add("still true"), me.add("the port is 1")
+    me("close", retired, "--reason", "done", code=0)
+    me("add", "the port is 2", "--corrects", old, code=0)
+    me("forget", gone, "--reason", "leaked", "--now", code=0)
     ops = {
         e["op"]: (e["principal"], e["reason"])
         for found in (gone, retired, old)
-        for e in run("log", found, "--json", code=0).json
+        for e in me("log", found, "--json", code=0).json
     }
     assert ops["erase"] == ops["purge"] == ("owner", "leaked")
     assert ops["close"] == ("owner", "done")
     assert ops["supersede"][0] == "owner"
-    assert WORD not in run("log", "--json", code=0).out
-    assert "still true" in run("recall", "true", "--view", "history", code=0).out
-    assert WORD not in run("audit", "-n", "100", "--json", code=0).out
-    run("verify", code=0)
+    assert WORD not in me("log", "--json", code=0).out
+    assert "still true" in me("recall", "true", "--view", "history", code=0).out
+    assert WORD not in me("audit", "-n", "100", "--json", code=0).out
+    me("verify", code=0)
 
 
-def test_c19_two_verbs_and_two_undos(run: Runner) -> None:
+def test_c19_two_verbs_and_two_undos(me: Inside) -> None:
     """What was closed opens again with all of it; what was purged does not."""
-    soft, hard = run.add("the port is 1"), run.add(TEXT)
-    before = run("show", soft, "--json", code=0).json
-    run("close", soft, code=0)
-    run("reopen", soft, code=0)
-    after = run("show", soft, "--json", code=0).json
+    soft, hard = me.add("the port is 1"), me.add(TEXT)
+    before = me("show", soft, "--json", code=0).json
+    me("close", soft, code=0)
+    me("reopen", soft, code=0)
+    after = me("show", soft, "--json", code=0).json
     assert {k: before[k] for k in ("text", "source", "asserted_at", "status", "truth")} == {
         k: after[k] for k in ("text", "source", "asserted_at", "status", "truth")
     }
-    run("forget", hard, code=0)
-    assert run("undo", code=3).out == ""
-    run("purge", code=0)
-    assert "are gone" in run("tombstones", "restore", hard, code=3).err
-    assert "was forgotten" in run("reopen", hard, code=3).err
+    me("forget", hard, code=0)
+    assert me("undo", code=3).out == ""
+    me("purge", code=0)
+    assert "are gone" in me("tombstones", "restore", hard, code=3).err
+    assert "was forgotten" in me("reopen", hard, code=3).err
 
 
-def test_after_erasing_everything_the_chain_holds_from_row_1(run: Runner) -> None:
+def test_after_erasing_everything_the_chain_holds_from_row_1(me: Inside) -> None:
     for n in range(12):
-        run.add(f"{WORD} number {n}", "--collection", f"c{n % 3}")
-    run("fact", "a", "b", WORD, code=0)
-    run("derive", code=0)
-    run("forget", "--scope-all", "--all-collections", "--yes", "--now", code=0)
-    value = run("verify", "--json", code=0).json
+        me.add(f"{WORD} number {n}", "--collection", f"c{n % 3}")
+    me("fact", "a", "b", WORD, code=0)
+    me("derive", code=0)
+    me("forget", "--scope-all", "--all-collections", "--yes", "--now", code=0)
+    value = me("verify", "--json", code=0).json
     assert value["ok"] and value["audit"]["first_bad"] is None
     assert value["objects"]["checked"] == 0 and value["tombstones"]["count"] >= 14
-    rows = run("audit", "-n", "500", "--json", code=0).json
+    rows = me("audit", "-n", "500", "--json", code=0).json
     assert len(rows) == value["audit"]["rows"] and rows[0]["action"] == "create"
-    assert grep(run.store) == []
+    assert grep(me.store) == []
 
 
 # -- all of it together -------------------------------------------------------------------------
@@ -566,15 +608,15 @@ def test_t5_what_was_superseded_comes_through_no_other_door(run: Runner, tmp_pat
     run("verify", code=0)
 
 
-def test_a_backup_put_back_is_an_older_store(run: Runner) -> None:
+def test_a_backup_put_back_is_an_older_store(me: Inside) -> None:
     """Nothing inside a backup can know what was forgotten later; a pack can tell it."""
-    found = run.add(TEXT)
-    run("backup", run.home / "copy", code=0)
-    run("forget", found, "--now", code=0)
-    run("export", run.home / "after.pack", code=0)
-    restored = other_store(run, "copy")
+    found = me.add(TEXT)
+    me("backup", me.home / "copy", code=0)
+    me("forget", found, "--now", code=0)
+    me("export", me.home / "after.pack", code=0)
+    restored = other_store(me, "copy")
     assert hits(restored("recall", WORD, "--json", code=0)) == [found]
-    take(restored, run.home / "after.pack", "--apply-tombstones", "--trust")
+    take(restored, me.home / "after.pack", "--apply-tombstones", "--trust")
     assert absent(restored)
     restored("purge", code=0)
     assert grep(restored.store) == [] and os.path.isdir(restored.store)

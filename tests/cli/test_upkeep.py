@@ -218,7 +218,8 @@ def test_doctor_names_settings_that_do_not_parse(filled: Runner) -> None:
 def test_doctor_knows_the_embedder(filled: Runner) -> None:
     assert findings(filled, env={"REMEM_EMBEDDER": "hash"})["embedder"] == "ok"
     assert findings(filled, env={"REMEM_EMBEDDER": "onnx:/no/such"})["embedder"] == "fail"
-    assert findings(filled, env={"REMEM_EMBEDDER": "bogus"})["embedder"] == "fail"
+    wrong = filled("doctor", env={"REMEM_EMBEDDER": "bogus"}, code=2).err
+    assert "must be one of auto, none, hash, minilm, onnx:..., openai:..." in wrong
 
 
 def test_doctor_without_a_store(run: Runner) -> None:
