@@ -503,7 +503,7 @@ COMMANDS = (
         opts=(
             Opt("--fast", "the audit chain only"),
             Opt("--objects", "chain, objects and refs, not the indexes"),
-            Opt("--index", "the indexes only"),
+            Opt("--index", "the indexes only, every posting of them"),
         ),
         exits=(0, 2, 4, 5),
     ),

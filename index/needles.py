@@ -72,15 +72,16 @@ class Needles:
             places = ((string, data.find(string)) for string in self.wanted)
             return {string: at for string, at in places if at >= 0}
         found: dict[bytes, int] = {}
-        for at in self._candidates(data):
-            for width, own in self._table.items():
+        for width, offsets in self._candidates(data):
+            own = self._table[width]
+            for at in offsets:
                 for string in own.get(data[at : at + width], ()):
                     if data.startswith(string, at) and at < found.get(string, at + 1):
                         found[string] = at
         return found
 
     def _tables(self) -> Classes:
-        """Of each width: the mask of a window, and which of its hashes are those of a string."""
+        """Of each width: the windows, and which of their hashes are those of a string."""
         import numpy as np
 
         assert self._table is not None
@@ -90,11 +91,11 @@ class Needles:
             marks = np.zeros(1 << _BITS, np.bool_)
             keys = np.sort(np.array(windows, np.uint64))
             marks[_hashes(keys)] = True
-            classes.append(((1 << 8 * width) - 1, keys, marks))
+            classes.append((width, keys, marks))
         return classes
 
-    def _candidates(self, data: bytes) -> Iterator[int]:
-        """Offsets where the first bytes of some string stand, in no order."""
+    def _candidates(self, data: bytes) -> Iterator[tuple[int, list[int]]]:
+        """(width, offsets) where the first so many bytes of some string stand, in no order."""
         import numpy as np
 
         padded = data + bytes(_WINDOW_B)
@@ -103,14 +104,15 @@ class Needles:
                 count = (min(start + _BLOCK_B, len(padded)) - shift + _WINDOW_B - 1) // _WINDOW_B
                 count = min(count, (len(padded) - shift) // _WINDOW_B)
                 windows = np.frombuffer(padded, "<u8", count, shift)
-                for mask, keys, marks in self._classes:
-                    masked = windows if mask >> 63 else windows & np.uint64(mask)
+                for width, keys, marks in self._classes:
+                    mask = np.uint64((1 << 8 * width) - 1)
+                    masked = windows if width == _WINDOW_B else windows & mask
                     places = np.flatnonzero(marks[_hashes(masked)])
                     if places.size:
                         at = np.searchsorted(keys, masked[places])
                         at[at == keys.size] = 0
                         places = places[keys[at] == masked[places]]
-                        yield from (places * _WINDOW_B + shift).tolist()
+                        yield width, (places * _WINDOW_B + shift).tolist()
 
 
 def _hashes(windows: U64) -> NDArray[np.int64]:

@@ -35,10 +35,10 @@ MAX_NEEDLE_B = 4096  # of a longer text its beginning is looked for
 CHANCE = 0.001  # of one word being found among random bytes
 _CHUNK_B = 8 << 20
 _BETWEEN = b"\xff\xfe\xff\xfe\xff\xfe\xff\xfe"  # between living texts: no text holds it
-_LIVING = ("objects", "aliases", "parts", "lanes", "log", "receipts", "meta")
+_NAMES = ("aliases", "parts", "lanes")
+_LIVING = ("objects", *_NAMES, "log", "receipts", "meta")
 _WORD = re.compile(r"[^\W_](?:[\w.@/+-]*[^\W_])?")
 _PIECE = re.compile(r"[^\W_]+")
-_BEYOND_ASCII = re.compile(rb"[\xc3-\xf4][\x80-\xbf]")
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -206,17 +206,19 @@ def _living(reader: Reader, gone: set[bytes]) -> Iterator[bytes]:
     for table in _LIVING:
         for key, value in reader.txn.scan(table):
             data = bytes(value)
+            texts: list[str] = []
             if table == "objects":
+                obj = encode.decode(data)
                 part = reader.part(int.from_bytes(key[:4], "big"))
-                buried = reader.erased(part, key[4:]) is not None
-                if buried and encode.decode(data).salt in gone:
+                if obj.salt in gone and reader.erased(part, key[4:]) is not None:
                     continue
+                texts = [text for text in strings_of(obj) if not text.isascii()]
+            elif table in _NAMES:
+                texts = [(key + data).decode("utf-8", "replace")]
             yield data
             yield data.lower()
-            if table == "parts":
-                yield key
-            if _BEYOND_ASCII.search(data):
-                folded = unicodedata.normalize("NFKC", data.decode("utf-8", "replace")).casefold()
+            for text in texts:
+                folded = unicodedata.normalize("NFKC", text).casefold()
                 yield _utf8(folded)
                 bare = unicodedata.normalize("NFKD", folded)
                 yield _utf8("".join(c for c in bare if not unicodedata.combining(c)))

@@ -170,7 +170,8 @@ def _remove(
         _projections(store, store.generation + 1)
         say("compacting", 3, STEPS)
         report.generation, done = purge.next_generation(store, actor, items)
-    report.refs = [ref for ref in report.refs if ref in set(done)]
+    purged = set(done)
+    report.refs = [ref for ref in report.refs if ref in purged]
     return removed
 
 

@@ -60,9 +60,9 @@ def canonical(reader: Reader, part: Part, name: str) -> str:
 
 def is_single(predicate: str) -> bool:
     """Whether a predicate has one value at a time by default, its period left aside."""
-    words = _YEAR.sub("", fold(predicate))
+    words = fold(predicate)
     found = _QUALIFIER.search(words)
-    plain = words[: found.start()] if found is not None and found["period"] else words
+    plain = words[: found.start()] if found and found["period"] else _YEAR.sub("", words)
     return plain.replace(" ", "_") in SINGLE_VALUED
 
 

@@ -17,9 +17,10 @@ from remem.objects.carry import FOLLOWS, cascade, fresh, rechain, recite, single
 from remem.objects.errors import BadInput, HeadMoved, NotFound, Refused, UsageError
 from remem.objects.memories import STATED
 from remem.objects.model import Deriver, Memory, Observation, Span
+from remem.objects.reader import Found
 
 if TYPE_CHECKING:
-    from remem.objects.reader import Found, Part
+    from remem.objects.reader import Part
     from remem.objects.tx import Tx
 
 
@@ -69,10 +70,17 @@ def revise(
         told = _statement_of(tx, part, old)
         if told is None or len(_facts_of(tx, part, told)) != 1:
             return _restate(tx, part, found.ref, state, old, text, starts, reason, limit_b)
-        _new_sentence(tx, part, told, text, starts, reason)
+        _new_sentence(tx, part, told, [found.ref], text, starts, reason)
         return _latest(tx, part, found.ref)
-    if _facts_of(tx, part, found.ref):
-        _new_sentence(tx, part, found.ref, text, starts, reason)
+    facts = _facts_of(tx, part, found.ref)
+    if facts:
+        states = [(fact, memories.head(tx, part, fact)[0]) for fact in facts]
+        living = [pair for pair in states if not _over(tx, pair[1])]
+        for fact, fact_state in living or states:
+            starts = _since(tx, Found(part, fact, fact_state, None), fact_state, since)
+        _new_sentence(
+            tx, part, found.ref, [fact for fact, _ in living or states], text, starts, reason
+        )
         return _latest(tx, part, found.ref)
     return _new_text(tx, part, found.ref, state, old, text, starts, reason)
 
@@ -111,7 +119,7 @@ def _unblocked(tx: Tx, part: Part, text: str) -> None:
 
 def _since(tx: Tx, found: Found, state: refs.RefState, since: int | None) -> int:
     """When a new text begins to hold."""
-    ended = state.valid_to is not None and state.valid_to <= tx.now
+    ended = _over(tx, state)
     if since is None:
         if state.replaced_by is not None and ended:
             raise HeadMoved(
@@ -124,6 +132,10 @@ def _since(tx: Tx, found: Found, state: refs.RefState, since: int | None) -> int
     if state.valid_to is not None and since >= state.valid_to:
         raise UsageError("the new text cannot begin where the statement has ended")
     return since
+
+
+def _over(tx: Tx, state: refs.RefState) -> bool:
+    return state.valid_to is not None and state.valid_to <= tx.now
 
 
 def _new_text(
@@ -145,11 +157,12 @@ def _new_text(
     return head
 
 
-def _new_sentence(tx: Tx, part: Part, told: bytes, text: str, starts: int, reason: str) -> None:
-    """Give a sentence, and the facts that were stated by it, another text."""
+def _new_sentence(
+    tx: Tx, part: Part, told: bytes, facts: list[bytes], text: str, starts: int, reason: str
+) -> None:
+    """Give a sentence, and facts that were stated by it, another text."""
     state = tx.reader.state(part, told)
     assert state is not None and state.head is not None
-    facts = _facts_of(tx, part, told)
     sentence = tx.reader.object(part, state.head)
     new = msgspec.structs.replace(sentence, salt=encode.ZERO_SALT, text=text, raw=None)
     head = tx.put_revision(part, told, new)
@@ -252,7 +265,7 @@ def _facts_of(tx: Tx, part: Part, told: bytes) -> list[bytes]:
     found = []
     for fact in tx.reader.cited_by(part, state.head):
         fact_state = tx.reader.state(part, fact)
-        if fact_state is None or fact_state.head is None or fact_state.replaced_by is not None:
+        if fact_state is None or fact_state.head is None:
             continue
         memory = tx.reader.object(part, fact_state.head)
         if isinstance(memory, Memory) and _statement_of(tx, part, memory) == told:

@@ -39,7 +39,11 @@ def run(context: Context, *, fast: bool, objects: bool, index: bool) -> int:
         elif fast or objects:
             report = verify(store, fast=fast, progress=meter)
         else:
-            report = verify(store, progress=meter, index_check=lambda _: _check(context, store, deep=False))
+            report = verify(
+                store,
+                progress=meter,
+                index_check=lambda _: _check(context, store, deep=False),
+            )
     finally:
         meter.clear()
     if context.json:
