@@ -3,7 +3,8 @@
 Looked for are the whole texts (UTF-8 as given, NFC and NFD, and UTF-16, to 4 KiB), the raw bytes,
 and each word of five letters or more of what was removed, as it stood and case-folded, that occurs
 in no living object.  What a living object holds, or one that waits for a purge of its own, proves
-nothing and is left out; it is counted.
+nothing and is left out; it is counted.  So is a word that the store itself is made of (names of
+tables, of statuses, of backups, settings).
 
 A short word occurs among random bytes by chance, the more often the more words and bytes there are.
 So the least length grows with both, and what is too short for it is counted as well.
@@ -18,8 +19,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from remem.index import lexical, project, seal, vecfile
 from remem.index.needles import MIN_B, Needles
 from remem.objects import encode
+from remem.objects import format as fmt
+from remem.objects.backup import MANIFEST_FILE
 from remem.objects.errors import StoreError
 from remem.objects.model import Memory, Observation
 from remem.objects.scope import maintenance_grant
@@ -32,11 +36,12 @@ if TYPE_CHECKING:
     from remem.objects.store import Store
 
 MAX_NEEDLE_B = 4096  # of a longer text its beginning is looked for
+WORD = "word"  # form of a single word
 CHANCE = 0.001  # of one word being found among random bytes
 _CHUNK_B = 8 << 20
 _BETWEEN = b"\xff\xfe\xff\xfe\xff\xfe\xff\xfe"  # between living texts: no text holds it
-_NAMES = ("aliases", "parts", "lanes")
-_LIVING = ("objects", *_NAMES, "log", "receipts", "meta")
+_NAMES = ("aliases", "parts", "lanes", "jobs")
+_LIVING = ("objects", *_NAMES, "log", "audit", "tombs", "receipts", "meta")
 _WORD = re.compile(r"[^\W_](?:[\w.@/+-]*[^\W_])?")
 _PIECE = re.compile(r"[^\W_]+")
 
@@ -81,8 +86,9 @@ def prove(store: Store, removed: Iterable[Obj]) -> Proof:
     objects = list(removed)
     gone = {obj.salt for obj in objects}
     forms, report.short = _forms(objects, _size(store.root))
+    own = _own_words(store)
     with store.read(maintenance_grant()) as reader:
-        wanted = _without_living(reader, forms, gone)
+        wanted = _without_living(reader, forms, gone, own)
     report.living = len(forms) - len(wanted)
     needles = Needles(wanted)
     report.needles, report.sampled = len(needles.wanted), needles.left_out
@@ -90,7 +96,7 @@ def prove(store: Store, removed: Iterable[Obj]) -> Proof:
     if found:  # what somebody said meanwhile is no remainder
         with store.read(maintenance_grant()) as reader:
             again = {needle: forms[needle] for _, _, needle in found}
-            still = _without_living(reader, again, gone)
+            still = _without_living(reader, again, gone, own)
         report.findings = [Finding(f, at, forms[n]) for f, at, n in found if n in still]
     return report
 
@@ -105,7 +111,7 @@ def _forms(removed: list[Obj], size_b: int) -> tuple[dict[bytes, str], int]:
     for obj in removed:
         for text in strings_of(obj):
             for word in _words(text):
-                words.setdefault(word, "word")
+                words.setdefault(word, WORD)
         for text in _texts(obj):
             for form, name in (
                 (text, "text"),
@@ -174,13 +180,32 @@ def _utf8(text: str) -> bytes:
 # -- what lives ---------------------------------------------------------------------------------
 
 
-def _without_living(reader: Reader, forms: dict[bytes, str], gone: set[bytes]) -> list[bytes]:
+def _without_living(
+    reader: Reader, forms: dict[bytes, str], gone: set[bytes], own: bytes
+) -> list[bytes]:
     """Those of the byte strings that nothing which is still there holds, in their order."""
     needles = Needles(forms)
-    found: set[bytes] = set()
+    found = {needle for needle in needles.first(own) if forms[needle] == WORD}
     for block in _blocks(_living(reader, gone)):
         found |= needles.first(block).keys()
     return [needle for needle in forms if needle not in found]
+
+
+def _own_words(store: Store) -> bytes:
+    """What the files of a store hold of themselves; a text as a whole counts there all the same."""
+    words = [*fmt.TABLES, *lexical.TABLES, fmt.FORMAT_LINE, *seal.LINES]
+    pieces = [_utf8(word) for word in words] + [vecfile.MAGIC, project.stamp()]
+    paths = [os.path.join(store.root, name) for name in (fmt.CONFIG_FILE, MANIFEST_FILE)]
+    for folder, _, names in os.walk(store.index_path):
+        paths += [os.path.join(folder, name) for name in names if name == vecfile.HEAD]
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                pieces.append(file.read(_CHUNK_B))
+        except FileNotFoundError:
+            continue
+    joined = _BETWEEN.join(pieces)
+    return _BETWEEN.join((joined, joined.lower()))
 
 
 def _blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:

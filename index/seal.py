@@ -52,6 +52,7 @@ SEAL = "SEAL"
 DATA = "data.mdb"
 _SEALED = "remem seal 1"
 _BUSY = "remem busy 1"
+LINES = (_SEALED, _BUSY)  # what a seal begins with
 _MAX_B = 256
 _WAIT_S = 0.005
 _PATIENCE_S = 120.0

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from remem.objects.tx import Tx
 
 ENDED = "ended"  # reason with which a deriver puts evidence in the place of what it says ended
+_RESTORE = "'remem tombstones restore' takes a forgetting back until it is purged"
 _GONE = frozenset(refs.OP_CODE[op] for op in ("erase", "purge", "flag"))
 _ENDS = frozenset(refs.OP_CODE[op] for op in ("supersede", "close", "reopen"))
 _OP_TO = {
@@ -109,7 +110,7 @@ class _Taking:
         tx.flush()
         state = tx.reader.state(part, ref)
         if any(e.op in _GONE for e in self.own) or state is None or state.head is None:
-            raise Refused("what was forgotten stays forgotten", hint="add it again with add")
+            raise Refused("what was forgotten stays forgotten", hint=_RESTORE)
         log = list(tx.reader.entries(part, state))
         self._check_unchanged(log)
         was = tx.reader.object(part, state.head)

@@ -132,7 +132,7 @@ def files(fmt: str, path: str) -> list[str]:
     for folder, below, names in os.walk(path):
         below[:] = sorted(name for name in below if not name.startswith("."))
         paths = [os.path.join(folder, name) for name in names if name.endswith(entry.suffixes)]
-        found += [path for path in paths if os.path.isfile(path)]
+        found += [path for path in paths if os.path.isfile(path) or not os.path.exists(path)]
     if not found:
         ends = " or ".join(f"'{suffix}'" for suffix in entry.suffixes)
         raise BadInput(f"no file of '{fmt}' below '{path}'", hint=f"their names end in {ends}")

@@ -147,3 +147,9 @@ def test_a_long_document_is_known_by_its_beginning(tmp_path: Path) -> None:
 def test_nothing_is_guessed_about_what_is_not_there(tmp_path: Path) -> None:
     assert detect(str(tmp_path)) is None
     assert detect(str(tmp_path / "gone")) is None
+
+
+def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("words\n")
+    os.mkfifo(tmp_path / "b.txt")
+    assert files("text", str(tmp_path)) == [str(tmp_path / "a.txt")]
