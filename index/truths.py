@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ALIKE = 0.35  # share of the words of two statements that both have, to count as alike
 ALIKE_DEPTH = 20  # hits that are compared with each other
 SHORT = 600  # code points; longer texts are no statements to compare
-MAX_CONFLICTS = 2  # statements that are shown with a conflict, an answer
+MAX_CONFLICTS = 2  # pairs of statements that are shown as a conflict, an answer
 
 
 class Collector:
@@ -250,17 +250,17 @@ class Collector:
 
     def _conflicts(self) -> None:
         """Show what contradicts a hit beside it, and let both name each other."""
-        shown = 0
+        named: set[bytes] = set()
         for part, hit in list(self._hits):
-            if shown >= MAX_CONFLICTS:
+            if len(named) >= 2 * MAX_CONFLICTS:
                 return
             memory = hit.obj
-            if hit.truth != CURRENT or not isinstance(memory, Memory) or hit.conflict:
+            if hit.truth != CURRENT or not isinstance(memory, Memory) or hit.id in named:
                 continue
             rival = self._rival(part, hit, memory)
-            if rival is not None:
+            if rival is not None and rival.id not in named:
                 self._pair(part, hit, rival)
-                shown += 1
+                named |= {hit.id, rival.id}
 
     def _rival(self, part: Part, hit: Hit, memory: Memory) -> Hit | None:
         """A current statement with another value of the same single-valued predicate."""

@@ -12,9 +12,9 @@ asks what was held to be true then.
 
 Evidence goes with the claims that were drawn from it.  An observation is historical when a memory
 that cites it has ended or was replaced: it says something that no longer holds.  The view ``now``
-does not show it when all memories that cite it have, and it says nothing beyond them
-(`remem.objects.evidence` tells how that is judged); when it says other things too it stays in sight
-with the label.  The other way round a derived memory is out of sight while all evidence that it
+does not show it when no memory that cites it holds (each has ended, was replaced or has still to
+begin), and it says nothing beyond them (`remem.objects.evidence` tells how that is judged); when it
+says other things too it stays in sight, with the label.  The other way round a derived memory is out of sight while all evidence that it
 rests on is withheld.
 
 Source: remem(7), VIEWS AND TIME; statuses in remem-store(5), STATUSES.
@@ -249,6 +249,7 @@ class Eye:
 
     def _by_memories(self, part: Part, observation: bytes) -> tuple[str, bool, list[bytes]]:
         over: list[Memory] = []
+        waits: list[Memory] = []
         ended: list[bytes] = []
         holds: set[str] = set()
         for ref in self.reader.cited_by(part, observation):
@@ -258,19 +259,26 @@ class Eye:
             state = sight.held or sight.believed
             assert state.head is not None
             memory = self.reader.object(part, state.head)
-            if sight.held is None or not self._over(state):
-                holds.add(memory.text)
-            elif isinstance(memory, Memory) and observation in memory.cites:
+            if not isinstance(memory, Memory) or observation not in memory.cites:
+                continue
+            if self._over(state):
                 over.append(memory)
                 ended.append(ref)
-        if all(memory.text in holds for memory in over):  # an interruption that is over
+            elif sight.held is None or state.starts > self.lens.at:
+                waits.append(memory)
+            else:
+                holds.add(memory.text)
+        over = [memory for memory in over if memory.text not in holds]  # else it holds again
+        if not over and (holds or not waits):
             return CURRENT, False, []
+        truth = HISTORICAL if over else CURRENT
         if holds:
-            return HISTORICAL, False, ended
+            return truth, False, ended
         obj = self.reader.object(part, observation)
         assert isinstance(obj, Observation)
-        parts = [p for m in over for p in evidence.grounds(m, observation, obj.text)]
-        return HISTORICAL, evidence.says_nothing_else(obj.text, parts), ended
+        parts = [p for m in (*over, *waits) for p in evidence.grounds(m, observation, obj.text)]
+        gone = evidence.says_nothing_else(obj.text, parts)
+        return HISTORICAL if gone else truth, gone, ended
 
     def _over(self, state: refs.RefState) -> bool:
         """True when a state has ended, not when it has still to begin."""

@@ -8,6 +8,7 @@ observation that says so in the place of what ended.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
     # collection, predicate, what the claim says -> one value at a time
     Single = Callable[[str, str, bool], bool]
 
+REACH = 60  # code points before and behind a claim in which its time words may stand
+# What belongs to the same clause: a few words in front, and on to the next stop or conjunction.
+_BEFORE = re.compile(r"(?:[^\W_][\w'\u2019-]*,? +){1,5}$")
+_BEHIND = re.compile(
+    r"(?:(?! +(?:and|but|so|because|while|when|where|which|who|that)\b)[^.,;:!?()\n\u2026\u2014])*"
+)
 WITHDRAWN = "rederived"  # reason of what is no longer said
 _DERIVERS_OWN = frozenset((WITHDRAWN, "withheld"))
 
@@ -250,7 +257,8 @@ def _times(
     asserted = observation.asserted
     if asserted is None or resolve is None:
         return None, None
-    found = resolve(observation.text[claim.start : claim.end], asserted, observation.offset)
+    start, end = _around(observation.text, claim.start, claim.end)
+    found = resolve(observation.text[start:end], asserted, observation.offset)
     if len(found) != 1:
         return None, None
     named = found[0]
@@ -261,3 +269,10 @@ def _times(
     if claim.ends:
         return None, named.start
     return named.start, None
+
+
+def _around(text: str, start: int, end: int) -> tuple[int, int]:
+    """The part of a statement in which a time word belongs to a claim: its clause."""
+    before = _BEFORE.search(text[max(0, start - REACH) : start])
+    after = _BEHIND.match(text, end, end + REACH)
+    return start - len(before[0]) if before else start, after.end() if after else end

@@ -1,7 +1,7 @@
-"""What was forgotten does not come back by any door; what was not stays: failures seen elsewhere.
+"""What was forgotten comes back by no door, and what was not stays.
 
-Each case follows a fault that users of other memory tools reported; the numbers are those of the
-catalogue that the maintainers keep.  Every negative check has a positive control before it.
+Each case follows a fault that tools of this kind are known for.  Every negative check has a
+positive control before it.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def absent_everywhere(run: Runner, *words: str) -> bool:
 
 
 @pytest.mark.parametrize("part", ["--profile", "--collection", "--agent", "--session"])
-def test_a1_forgetting_a_scope_leaves_the_others(me: Inside, part: str) -> None:
+def test_forgetting_a_scope_leaves_the_others(me: Inside, part: str) -> None:
     mine = [me.add(f"thing {n} of ann", part, "ann") for n in range(3)]
     theirs = [me.add(f"thing {n} of bo", part, "bo") for n in range(3)]
     assert set(hits(me("recall", "thing", part, "ann", "--json"))) == set(mine)  # the control
@@ -129,7 +129,7 @@ def test_a1_forgetting_a_scope_leaves_the_others(me: Inside, part: str) -> None:
         me("reindex", code=0)
 
 
-def test_a20_the_same_text_elsewhere_stays(me: Inside) -> None:
+def test_the_same_text_elsewhere_stays(me: Inside) -> None:
     one, two = (me.add(TEXT, "--collection", name) for name in ("s1", "s2"))
     assert one != two
     me("forget", one, "--collection", "s1", "--now", code=0)
@@ -140,7 +140,7 @@ def test_a20_the_same_text_elsewhere_stays(me: Inside) -> None:
     me("verify", code=0)
 
 
-def test_c31_purging_one_scope_touches_no_other(me: Inside) -> None:
+def test_purging_one_scope_touches_no_other(me: Inside) -> None:
     for name in ("s1", "s2"):
         for n in range(5):
             me.add(f"shared thing {n} and {WORD}", "--collection", name)
@@ -155,7 +155,7 @@ def test_c31_purging_one_scope_touches_no_other(me: Inside) -> None:
 # -- reading ------------------------------------------------------------------------------------
 
 
-def test_a3_no_read_shows_it(me: Inside) -> None:
+def test_no_read_shows_it(me: Inside) -> None:
     found = me.add(TEXT)
     assert hits(me("recall", WORD, "--json", code=0)) == [found]
     assert WORD in me("context", WORD, code=0).out
@@ -170,7 +170,7 @@ def test_a3_no_read_shows_it(me: Inside) -> None:
     assert "was forgotten" in me("show", found, code=3).err
 
 
-def test_a3_by_meaning(me: Inside) -> None:
+def test_no_reading_by_meaning_shows_it(me: Inside) -> None:
     pytest.importorskip("numpy")
     env = {"REMEM_EMBEDDER": "hash"}
     found = me.add(TEXT, env=env)
@@ -186,7 +186,7 @@ def test_a3_by_meaning(me: Inside) -> None:
     me("verify", env=env, code=0)
 
 
-def test_a16_what_is_gone_takes_no_place_among_the_hits(me: Inside) -> None:
+def test_what_is_gone_takes_no_place_among_the_hits(me: Inside) -> None:
     lines = [
         {"text": f"staging host number {n} is down", "at": f"2026-01-{n % 28 + 1:02}"}
         for n in range(50)
@@ -205,7 +205,7 @@ def test_a16_what_is_gone_takes_no_place_among_the_hits(me: Inside) -> None:
 # -- coming back --------------------------------------------------------------------------------
 
 
-def test_a19_nothing_derived_keeps_it_or_makes_it_again(me: Inside) -> None:
+def test_nothing_derived_keeps_it_or_makes_it_again(me: Inside) -> None:
     said = me.add("I live in Zorvexquark", "--speaker", "Ann", "--role", "user")
     me.add("I have a dog named Rex", "--speaker", "Ann", "--role", "user")
     me("derive", code=0)
@@ -325,7 +325,7 @@ def test_a_rollback_to_what_was_forgotten_is_refused(me: Inside) -> None:
 # -- packs --------------------------------------------------------------------------------------
 
 
-def test_a27_deletions_travel(me: Inside, tmp_path: Path) -> None:
+def test_deletions_travel(me: Inside, tmp_path: Path) -> None:
     two = other_store(me, "second")
     one_pack, two_pack = tmp_path / "f1.pack", tmp_path / "f2.pack"
     found = me.add(TEXT)
@@ -379,7 +379,7 @@ def test_a_pack_carries_ids_times_and_reasons_of_tombstones_only(
         me("purge", code=0)
 
 
-def test_b29_and_a_store_that_never_had_it(me: Inside, tmp_path: Path) -> None:
+def test_an_older_dump_and_a_store_that_never_had_it(me: Inside, tmp_path: Path) -> None:
     two, three = other_store(me, "second"), other_store(me, "third")
     found = me.add(TEXT)
     early, old, late = (tmp_path / name for name in ("early", "old", "late"))
@@ -401,7 +401,7 @@ def test_b29_and_a_store_that_never_had_it(me: Inside, tmp_path: Path) -> None:
     assert len(three("tombstones", "--json", code=0).json) == 1
 
 
-def test_a28_a_partial_pack_forgets_nothing(me: Inside, tmp_path: Path) -> None:
+def test_a_partial_pack_forgets_nothing(me: Inside, tmp_path: Path) -> None:
     lines = [{"text": f"thing {n}", "session": "few" if n < 10 else "many"} for n in range(200)]
     me("import", "jsonl", "-", stdin="\n".join(map(json.dumps, lines)), code=0)
     pack = tmp_path / "few.pack"
@@ -437,7 +437,7 @@ def test_packs_of_a_store_with_tombstones_round_trip(me: Inside, tmp_path: Path)
 # -- rebuilding ---------------------------------------------------------------------------------
 
 
-def test_a29_rebuilding_forgets_no_forgetting(run: Runner) -> None:
+def test_rebuilding_forgets_no_forgetting(run: Runner) -> None:
     for n in range(30):
         run.add(f"thing {n}", "--source", "wiki", "--source-id", str(n), "--kind", f"k{n % 3}")
     found = run.add(TEXT)
@@ -462,7 +462,7 @@ def test_a29_rebuilding_forgets_no_forgetting(run: Runner) -> None:
 # -- trace and reason ---------------------------------------------------------------------------
 
 
-def test_a47_a_trace_without_the_text(me: Inside) -> None:
+def test_a_trace_without_the_text(me: Inside) -> None:
     gone, retired, old = me.add(TEXT), me.add("still true"), me.add("the port is 1")
     me("close", retired, "--reason", "done", code=0)
     me("add", "the port is 2", "--corrects", old, code=0)
@@ -481,7 +481,7 @@ def test_a47_a_trace_without_the_text(me: Inside) -> None:
     me("verify", code=0)
 
 
-def test_c19_two_verbs_and_two_undos(me: Inside) -> None:
+def test_two_verbs_and_two_undos(me: Inside) -> None:
     """What was closed opens again with all of it; what was purged does not."""
     soft, hard = me.add("the port is 1"), me.add(TEXT)
     before = me("show", soft, "--json", code=0).json
@@ -516,9 +516,7 @@ def test_after_erasing_everything_the_chain_holds_from_row_1(me: Inside) -> None
 
 
 @pytest.mark.parametrize("with_other", [True, False])
-def test_t2_erase_once_then_try_every_way_back(
-    run: Runner, tmp_path: Path, with_other: bool
-) -> None:
+def test_erase_once_then_try_every_way_back(run: Runner, tmp_path: Path, with_other: bool) -> None:
     a = ("--collection", "a")
     x = "I live in Zorvexquark"
     said = run.add(x, "--speaker", "Ann", "--role", "user", *a)
@@ -567,7 +565,7 @@ def test_t2_erase_once_then_try_every_way_back(
         assert left == []
 
 
-def test_t5_what_was_superseded_comes_through_no_other_door(run: Runner, tmp_path: Path) -> None:
+def test_what_was_superseded_comes_through_no_other_door(run: Runner, tmp_path: Path) -> None:
     said = [run.add("deploy host is alpha-9", "--at", f"2026-01-{n:02}") for n in range(1, 11)]
     run("derive", code=0)
     control = run("recall", "deploy host", "--json", code=0).json["hits"]

@@ -22,7 +22,7 @@ from remem.index.recall import Question, Searcher
 from remem.index.sweep import Purged
 from remem.objects import backup, encode, forget, holds, memories, purge, tombs
 from remem.objects.admit import admit
-from remem.objects.errors import NotFound, StoreLocked
+from remem.objects.errors import NotFound, StoreFull, StoreLocked
 from remem.objects.fsck import verify
 from remem.objects.lock import hold
 from remem.objects.model import Deriver, Incoming, Memory, Scope
@@ -637,6 +637,25 @@ def test_ctrl_c_leaves_nothing_behind(forgotten: Path, tmp_path: Path) -> None:
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 130
     assert sorted(p.name for p in (root / "canon").iterdir()) == ["g1"]
+    assert examine(root) == 1
+
+
+def test_a_full_disk_leaves_the_old_generation(forgotten: Path, tmp_path: Path) -> None:
+    root = shutil.copytree(forgotten, tmp_path / "store")
+
+    def act(store: Store) -> None:
+        import resource
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))  # less than the data file
+        try:
+            sweep.run(store, ME)
+        except StoreFull:
+            os._exit(7)
+
+    _, status = os.waitpid(in_child(root, act), 0)
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert purge.others(str(root)) == []
     assert examine(root) == 1
 
 

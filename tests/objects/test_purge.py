@@ -159,6 +159,18 @@ def test_what_changed_in_between_is_not_purged(store: Store) -> None:
     assert verify(store).problems == []
 
 
+def test_a_small_map_grows_with_the_copy(tmp_path: Path) -> None:
+    small = Store.create(str(tmp_path / "small"), map_b=1 << 20)
+    texts = [f"turn {n} " + "of tea and milk " * 4000 for n in range(60)]
+    made = small.write(ME, lambda tx: [admit(tx, Incoming(text=text)).ref for text in texts])
+    part = small.write(ME, lambda tx: tx.part(HOME))
+    small.write(ME, lambda tx: forget.forget(tx, part, made[0]))
+    assert next_one(small, [(part, made[0])]) == (2, [made[0]])
+    assert small.env().info()["file_b"] > 3 << 20
+    assert verify(small).problems == []
+    small.close()
+
+
 def test_other_tenants_are_purged_by_upkeep(store: Store) -> None:
     theirs = Scope("other", "p", "home", "none", "main")
     they = Actor(Grant("owner", "other", "p", None, owner=True), "cli", theirs)
