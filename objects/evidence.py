@@ -8,7 +8,7 @@ The parts of an observation that a memory rests on are its span; without one the
 memory says just that, else the sentences that hold the object of its triple.  An observation says
 nothing else when at most `MAX_REST` words are left outside these parts, none of them with a digit
 or a capital letter (the first word of the text apart): "By the way, I live in Turin." says nothing
-beyond the claim, "I live in Turin and Rex is fine." does.
+beyond the claim, "I live in Turin and Rex is fine." does.  And what dates itself stays true.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from remem.objects.memories import STATED
 from remem.objects.tombs import normal_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from remem.objects.model import Memory
+    from remem.objects.model import Memory, Observation
 
     Part = tuple[int, int]
 
 MAX_REST = 4  # words outside the grounds of a claim that do not count as another statement
 _SENTENCE = re.compile(r"[^.!?\u2026\u3002\n]+(?:[.!?\u2026\u3002]+(?!\s|$)[^.!?\u2026\u3002\n]+)*")
+_SINCE = re.compile(r"\bsince\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_][\w'\u2019-]*")
 
 
@@ -64,6 +66,22 @@ def says_nothing_else(text: str, parts: Iterable[Part]) -> bool:
         if rest > MAX_REST or named or any(c.isdigit() for c in word[0]):
             return False
     return True
+
+
+def stays_true(memory: Memory, cited: bytes, observation: Observation) -> bool:
+    """Whether evidence is as true as ever when what was drawn from it has ended.
+
+    "We moved to Turin in 2019" is, since it dates itself; "I live in Turin" is not, nor is "I have
+    lived in Turin since 2019".
+    """
+    span = memory.span
+    if memory.deriver.name == STATED or span is None or memory.cites[span.cite] != cited:
+        return False  # a repeat does not tell whether it was the text that dated the claim
+    if memory.valid_to is not None:
+        return True
+    if memory.valid_from is None or memory.valid_from == observation.asserted:
+        return False
+    return _SINCE.search(observation.text, span.start, span.end) is None
 
 
 def moved(text: str, part: Part, new: str) -> Part | None:

@@ -14,8 +14,9 @@ Evidence goes with the claims that were drawn from it.  An observation is histor
 that cites it has ended or was replaced: it says something that no longer holds.  The view ``now``
 does not show it when no memory that cites it holds (each has ended, was replaced or has still to
 begin), and it says nothing beyond them (`remem.objects.evidence` tells how that is judged); when it
-says other things too it stays in sight, with the label.  The other way round a derived memory is out of sight while all evidence that it
-rests on is withheld.
+says other things too it stays in sight, with the label.  What dates itself ("I moved there in
+2019") is as true as ever.  The other way round a derived memory is
+out of sight while all evidence that it rests on is withheld.
 
 Source: remem(7), VIEWS AND TIME; statuses in remem-store(5), STATUSES.
 """
@@ -248,6 +249,7 @@ class Eye:
         return self._evidence[key]
 
     def _by_memories(self, part: Part, observation: bytes) -> tuple[str, bool, list[bytes]]:
+        told: Observation | None = None
         over: list[Memory] = []
         waits: list[Memory] = []
         ended: list[bytes] = []
@@ -261,7 +263,14 @@ class Eye:
             memory = self.reader.object(part, state.head)
             if not isinstance(memory, Memory) or observation not in memory.cites:
                 continue
+            if told is None:
+                obj = self.reader.object(part, observation)
+                assert isinstance(obj, Observation)
+                told = obj
             if self._over(state):
+                if evidence.stays_true(memory, observation, told):
+                    holds.add(memory.text)
+                    continue
                 over.append(memory)
                 ended.append(ref)
             elif sight.held is None or state.starts > self.lens.at:
@@ -269,15 +278,13 @@ class Eye:
             else:
                 holds.add(memory.text)
         over = [memory for memory in over if memory.text not in holds]  # else it holds again
-        if not over and (holds or not waits):
+        if told is None or (not over and (holds or not waits)):
             return CURRENT, False, []
         truth = HISTORICAL if over else CURRENT
         if holds:
             return truth, False, ended
-        obj = self.reader.object(part, observation)
-        assert isinstance(obj, Observation)
-        parts = [p for m in (*over, *waits) for p in evidence.grounds(m, observation, obj.text)]
-        gone = evidence.says_nothing_else(obj.text, parts)
+        parts = [p for m in (*over, *waits) for p in evidence.grounds(m, observation, told.text)]
+        gone = evidence.says_nothing_else(told.text, parts)
         return HISTORICAL if gone else truth, gone, ended
 
     def _over(self, state: refs.RefState) -> bool:

@@ -78,8 +78,10 @@ def _sides(context: Context, reader: Reader, a: str, b: str | None) -> tuple[Sid
         second = names.resolve(context, reader, b)
         # The id of a ref is that of its first revision too, which is meant beside another one.
         same = first.ref == second.ref and first.revision != second.revision
-        sides = ((one, one.revision or one.ref if same else None) for one in (first, second))
-        old, new = (_side(reader, one, revision) for one, revision in sides)
+        old, new = (
+            _side(reader, one, (one.revision or one.ref) if same else None)
+            for one in (first, second)
+        )
         return old, new
     made = describe.revisions(reader, first.part, first.state)
     heads = [e.new for e in made if e.new is not None]

@@ -65,7 +65,10 @@ def test_each_kind_of_miss_is_named(filled: Runner, tmp_path: Path) -> None:
 
         [[case]]
         query = "where did Ann live before"
-        must_rank_above = [{{above = "Berlin", below = "Paris"}}, {{above = "Oslo", below = "Paris"}}]
+        must_rank_above = [
+            {{above = "Berlin", below = "Paris"}},
+            {{above = "Oslo", below = "Paris"}},
+        ]
     """)
     done = filled("eval", file, code=1)
     assert done.out.splitlines() == [

@@ -177,6 +177,28 @@ def test_evidence_with_a_claim_that_holds_stays_labelled(world: World) -> None:
     assert ("o", "I live in Paris", "historical") not in world.see()
 
 
+@pytest.mark.parametrize(
+    ("text", "later_text", "true"),
+    [
+        ("I moved to Berlin in 2019.", "I moved to Paris in 2021.", True),
+        ("I lived in Berlin from 2017 to 2019.", "I live in Paris", True),
+        ("I have lived in Berlin since 2019.", "I live in Paris", False),
+        ("I live in Berlin.", "I moved to Paris in 2023.", False),
+    ],
+)
+def test_what_dates_itself_stays_true(world: World, text: str, later_text: str, true: bool) -> None:
+    world.add(text, said=at(2022))
+    world.derive()
+    if not world.texts("m", view="history"):
+        pytest.skip("the rules do not read this sentence")
+    world.add(later_text, said=at(2024))
+    world.derive()
+    assert any("Paris" in t for t in world.texts()) and not any(
+        "Berlin" in t for t in world.texts()
+    )
+    assert (("o", text, "current") in world.see()) is true
+
+
 def memory(text: str, cites: list[bytes], span: Span | None = None, name: str = "model") -> Memory:
     return Memory(
         bytes(16), SCOPE, "summary", text, None, cites, span, Deriver(name), 900,
