@@ -347,7 +347,8 @@ def test_questions_about_the_present_state(query: str) -> None:
 
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    assert past_question(text) is None
+    phrase = past_question(text)
+    assert phrase is None or " ".join(phrase.split()) in " ".join(text.split())
     try:
         read = when(text)
     except BadTime as error:
