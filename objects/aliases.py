@@ -92,8 +92,8 @@ def _rows(tx: Tx, part: Part) -> list[Row]:
     for key, _ in tx.txn.scan_prefix("chains", part.prefix):
         ref = key[20:]
         state = tx.reader.state(part, ref)
-        if state is None or state.head is None:
-            continue
+        if state is None or state.head is None or tx.reader.erased(part, ref) is not None:
+            continue  # what waits for a purge cannot be read and needs no place
         memory = tx.reader.object(part, state.head)
         if not isinstance(memory, Memory) or memory.triple is None:
             continue
