@@ -123,6 +123,9 @@ class Collector:
         if seen is None:
             return None
         state, truth = seen
+        if truth == HISTORICAL and state.replaced_by is None:
+            by = self._by(part, ref, object_id)
+            state = msgspec.structs.replace(state, replaced_by=by)
         obj = self.eye.reader.object(part, object_id)
         if not matches(question, obj, state) or not self._within(state, obj):
             return None
@@ -138,6 +141,15 @@ class Collector:
             parts if question.why else None,
         )
 
+    def _by(self, part: Part, ref: bytes, object_id: bytes) -> bytes | None:
+        """What took the place of a revision or of evidence whose own ref names no successor."""
+        sight = self.eye.of(part, ref)
+        held = None if sight is None else sight.held
+        if held is not None and held.head != object_id and self.eye.lens.truth(held) == CURRENT:
+            return held.head
+        by = self.eye.newest(part, ref, object_id)
+        return None if by == ref else by
+
     def _within(self, state: refs.RefState, obj: Memory | Observation) -> bool:
         """True for what held, was said or speaks of a time in the periods that are asked about."""
         if self.windows is None:
@@ -147,8 +159,12 @@ class Collector:
         else:
             said = state.starts if obj.asserted is None else obj.asserted
             spans = [(said, said + 1)]
-            if obj.asserted is not None:
-                spans += [(p.start, p.end) for p in periods(obj.text, now=said) if not p.recurring]
+            dated = obj.asserted is not None  # else "last week" counts from nobody knows when
+            spans += [
+                (p.start, p.end)
+                for p in periods(obj.text, now=said)
+                if not p.recurring and (dated or p.kind == "absolute")
+            ]
         return any(
             begins < end and (ends is None or ends > start)
             for start, end in self.windows

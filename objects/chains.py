@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.objects import memories, refs
+from remem.objects.evidence import REPEATS, repeats
 from remem.objects.links import (
     LINK,
-    REPEATS,
     RESUMED,
     RESUMES,
     Ending,
@@ -33,7 +33,6 @@ from remem.objects.links import (
     members,
     relink,
     relink_of,
-    repeats,
 )
 from remem.objects.model import Memory
 from remem.objects.names import (
@@ -182,7 +181,7 @@ def _attach(tx: Tx, part: Part, member: Member, said: Memory, starts: int, statu
     old, state = member.memory, member.state
     fresh = [c for c in said.cites if c not in old.cites]
     known = repeats(old)
-    again = [(c, starts) for c in said.cites if starts > member.begins]
+    again = [(c, starts) for c in said.cites if starts > member.begins or c in fresh]
     again = [pair for pair in again if pair not in known]
     stated = said.deriver.name == memories.STATED and old.deriver.name != memories.STATED
     if not fresh and not again and not stated:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     Part = tuple[int, int]
 
+REPEATS = "repeats"  # key of ``meta``: [observation, instant] of what said the same again
 MAX_REST = 4  # words outside the grounds of a claim that do not count as another statement
 _SENTENCE = re.compile(r"[^.!?\u2026\u3002\n]+(?:[.!?\u2026\u3002]+(?!\s|$)[^.!?\u2026\u3002\n]+)*")
 _SINCE = re.compile(r"\bsince\b", re.IGNORECASE)
@@ -68,20 +69,38 @@ def says_nothing_else(text: str, parts: Iterable[Part]) -> bool:
     return True
 
 
-def stays_true(memory: Memory, cited: bytes, observation: Observation) -> bool:
+def stays_true(memory: Memory, cited: bytes, observation: Observation, said: int) -> bool:
     """Whether evidence is as true as ever when what was drawn from it has ended.
 
     "We moved to Turin in 2019" is, since it dates itself; "I live in Turin" is not, nor is "I have
     lived in Turin since 2019".
+
+    Args:
+        memory: it was drawn from the observation, or said again by it.
+        cited: id of the observation as cited.
+        observation: what was said.
+        said: from when it counts where it dates nothing, microseconds UTC.
     """
-    span = memory.span
-    if memory.deriver.name == STATED or span is None or memory.cites[span.cite] != cited:
-        return False  # a repeat does not tell whether it was the text that dated the claim
-    if memory.valid_to is not None:
-        return True
-    if memory.valid_from is None or memory.valid_from == observation.asserted:
+    if memory.deriver.name == STATED:
         return False
-    return _SINCE.search(observation.text, span.start, span.end) is None
+    again = next((at for known, at in repeats(memory) if known == cited), None)
+    if again is not None:
+        dated = again != said
+    else:
+        span = memory.span
+        founding = span is not None and memory.cites[span.cite] == cited
+        dated = founding and memory.valid_from not in (None, observation.asserted)
+        if founding and memory.valid_to is not None:
+            return True
+    parts = grounds(memory, cited, observation.text)
+    return dated and not any(_SINCE.search(observation.text, *part) for part in parts)
+
+
+def repeats(memory: Memory) -> list[tuple[bytes, int]]:
+    """(observation, instant) of statements that said the same of a later time."""
+    found = memory.meta.get(REPEATS)
+    pairs = [(bytes.fromhex(c), at) for c, at in found] if isinstance(found, list) else []
+    return [(cited, at) for cited, at in pairs if cited in memory.cites]
 
 
 def moved(text: str, part: Part, new: str) -> Part | None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.objects import encode, memories, refs
+from remem.objects.evidence import REPEATS, repeats
 from remem.objects.model import Memory
 from remem.objects.names import find_chain
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from remem.objects.tx import Tx
 
 LINK = "chain"  # reason of the entries that link a chain
-REPEATS = "repeats"  # key of ``meta``: [observation, instant] of later statements of the same
 RESUMES = "resumes"  # key of ``meta``: the ref of the fact that holds again
 OPEN, ENDS, RESUMED = b"", b"e", b"r"  # values of a row: no stated end, a stated end, holds again
 
@@ -164,13 +164,6 @@ def mark_of(memory: Memory) -> bytes:
     if RESUMES in memory.meta:
         return RESUMED
     return OPEN if memory.valid_to is None else ENDS
-
-
-def repeats(memory: Memory) -> list[tuple[bytes, int]]:
-    """(observation, instant) of statements that said the same of a later time."""
-    found = memory.meta.get(REPEATS)
-    pairs = [(bytes.fromhex(c), at) for c, at in found] if isinstance(found, list) else []
-    return [(cited, at) for cited, at in pairs if cited in memory.cites]
 
 
 # -- linking ------------------------------------------------------------------------------------

@@ -250,6 +250,8 @@ class Eye:
 
     def _by_memories(self, part: Part, observation: bytes) -> tuple[str, bool, list[bytes]]:
         told: Observation | None = None
+        own = self.of(part, self.reader.ref_of(part, observation))
+        said = 0 if own is None else own.believed.starts
         over: list[Memory] = []
         waits: list[Memory] = []
         ended: list[bytes] = []
@@ -268,7 +270,7 @@ class Eye:
                 assert isinstance(obj, Observation)
                 told = obj
             if self._over(state):
-                if evidence.stays_true(memory, observation, told):
+                if evidence.stays_true(memory, observation, told, said):
                     holds.add(memory.text)
                     continue
                 over.append(memory)

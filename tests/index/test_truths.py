@@ -94,6 +94,24 @@ def test_old_beside_new_in_changes(world: Asking) -> None:
     assert found == [("the port is 6543", "changed"), ("the port is 5432", "historical")]
 
 
+def test_what_is_historical_names_what_took_its_place(world: Asking) -> None:
+    note = world.add("the mascot is an otter")
+    ref = World.found(world, note.ref)
+    head = world.write(lambda tx: correct.revise(tx, ref, "the mascot is a crane"))
+    told = world.add("I live in Berlin", said=at(2020))
+    world.add("I live in Paris", said=at(2022))
+    world.derive()
+    closed = world.add("the mascot is a newt")
+    found = World.found(world, closed.ref)
+    world.write(lambda tx: correct.close(tx, found, tx.now))
+    by = {h.id: h.state.replaced_by for h in world.ask("mascot otter newt", view="history").hits}
+    assert (by[note.id], by[head], by[closed.id]) == (head, None, None)
+    hits = world.ask("Berlin", view="history").hits
+    assert {told.id} & {c.id for h in hits for c in h.cites}
+    paris = [h.ref for h in hits if h.truth == "current"]
+    assert {h.state.replaced_by for h in hits if h.truth == "historical"} == {paris[0]}
+
+
 def test_half_of_it_no_longer_holds(world: Asking) -> None:
     world.add("I live in Berlin. Rex is fine and sends his love", said=at(2020))
     world.derive()
