@@ -7,10 +7,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from remem.cli.settings import Settings, home
-from remem.objects.errors import Refused, ScopeRefused, StoreMissing, UsageError
+from remem.objects.errors import Refused, ScopeRefused, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from remem.cli.table import Command
     from remem.objects.model import Scope
@@ -240,16 +240,6 @@ class Context:
             surface,
             self.scope(),
         )
-
-    def check_scope(self, known: Iterable[str]) -> None:
-        """Warn when the collection asked for does not exist: never a silent empty answer."""
-        name, origin = self.collection()
-        if name not in known:
-            self.note(f"the collection '{name}' ({origin}) is empty or unknown")
-
-    def missing(self) -> StoreMissing:
-        """The error for a command that needs a store where there is none."""
-        return StoreMissing(f"there is no store in '{self.root}'")
 
 
 def here_file(settings: Settings) -> str:

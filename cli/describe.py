@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.cli.plain import one_line
+from remem.cli.shapes import source as source
+from remem.cli.shapes import stamp as stamp
 from remem.objects import encode, evidence, instant, oid, refs
 from remem.objects.admit import STATUS_OF_ORIGIN, Receipt
 from remem.objects.errors import NotFound
@@ -31,11 +33,6 @@ _decode_receipt = msgspec.msgpack.Decoder(Receipt).decode
 
 
 # -- instants and ids ---------------------------------------------------------------------------
-
-
-def stamp(micros: int | None) -> str | None:
-    """An instant as JSON has it, or None for an unknown one."""
-    return None if micros is None else instant.rfc3339(micros)
 
 
 def shown(micros: int, offset: int | None = None) -> str:
@@ -77,11 +74,6 @@ def lane_scope(reader: Reader, part: Part, lane: int) -> Json:
         "agent": agent,
         "session": session,
     }
-
-
-def source(found: Source | None) -> Json | None:
-    """A source as given when it came in, or None when none was."""
-    return None if found is None else {"uri": found.uri, "id": found.id}
 
 
 def source_line(found: Source | None) -> str:

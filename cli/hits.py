@@ -5,22 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remem.cli.plain import one_line, visible
+from remem.cli.shapes import source, stamp
 from remem.index.recall import QUOTE, Answer, Hit, excerpt
 from remem.objects import instant, refs
-from remem.objects.model import Observation, Source
+from remem.objects.model import Observation
 
 if TYPE_CHECKING:
     from remem.index.recall import Question
-
-
-def time_or_none(micros: int | None) -> str | None:
-    """An instant as JSON has it."""
-    return None if micros is None else instant.rfc3339(micros)
-
-
-def source_value(source: Source | None) -> dict[str, str] | None:
-    """A source as JSON has it."""
-    return None if source is None else {"uri": source.uri, "id": source.id}
 
 
 def hit_value(hit: Hit) -> dict[str, object]:
@@ -44,17 +35,16 @@ def hit_value(hit: Hit) -> dict[str, object]:
             "agent": hit.scope.agent,
             "session": hit.scope.session,
         },
-        "asserted_at": time_or_none(obj.asserted if isinstance(obj, Observation) else None),
-        "valid_from": time_or_none(state.valid_from),
-        "valid_to": time_or_none(state.valid_to),
+        "asserted_at": stamp(obj.asserted if isinstance(obj, Observation) else None),
+        "valid_from": stamp(state.valid_from),
+        "valid_to": stamp(state.valid_to),
         "recorded_at": instant.rfc3339(state.created),
         "truth": hit.truth,
         "replaced_by": state.replaced_by.hex() if state.replaced_by else None,
         "stale": None,
-        "source": source_value(obj.source) if isinstance(obj, Observation) else None,
+        "source": source(obj.source) if isinstance(obj, Observation) else None,
         "cites": [
-            {"id": c.id.hex(), "source": source_value(c.source), "quote": c.quote}
-            for c in hit.cites
+            {"id": c.id.hex(), "source": source(c.source), "quote": c.quote} for c in hit.cites
         ],
     }
     if hit.conflict:
@@ -71,8 +61,8 @@ def answer_value(question: Question, answer: Answer) -> dict[str, object]:
         "query": question.text,
         "view": answer.view,
         "view_reason": answer.view_reason,
-        "as_of": time_or_none(lens.as_of),
-        "known_at": time_or_none(lens.known_at),
+        "as_of": stamp(lens.as_of),
+        "known_at": stamp(lens.known_at),
         "mode": answer.mode,
         "degraded": answer.degraded,
         "hits": [hit_value(hit) for hit in answer.hits],

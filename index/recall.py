@@ -21,9 +21,9 @@ from remem.index.past import about_past, within
 from remem.index.scan import Scan
 from remem.index.timewords import periods
 from remem.index.truths import Collector
-from remem.objects import instant, kv
+from remem.objects import kv
 from remem.objects.errors import RememError
-from remem.objects.views import Eye, Lens
+from remem.objects.views import Eye
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,7 +45,6 @@ __all__ = [
     "Searcher",
     "excerpt",
     "matches",
-    "now_lens",
 ]
 
 # A question with one of these words is about what an assistant or a tool said or did.
@@ -346,8 +345,3 @@ def named_periods(question: Question) -> tuple[Windows, Windows | None]:
         (p.start, p.end) for p in found if p.kind == "absolute" and within(question.text, p.span)
     ]
     return [(p.start, p.end) for p in found], strict or None
-
-
-def now_lens() -> Lens:
-    """The default lens, at this moment."""
-    return Lens(instant.now())

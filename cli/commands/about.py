@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remem.cli import reading
-from remem.cli.hits import hit_lines, hit_value, time_or_none
+from remem.cli.hits import hit_lines, hit_value
 from remem.cli.plain import one_line
+from remem.cli.shapes import stamp
 from remem.index import entities, project
 from remem.index.errors import IndexDamaged
 from remem.index.hits import Question
@@ -45,8 +46,8 @@ def run(
                 "name": wanted,
                 "names": list(dict.fromkeys(n for one in found for n in one.names)),
                 "view": lens.view,
-                "as_of": time_or_none(lens.as_of),
-                "known_at": time_or_none(lens.known_at),
+                "as_of": stamp(lens.as_of),
+                "known_at": stamp(lens.known_at),
                 "facts": [hit_value(hit) for hit in facts],
                 "linked": [
                     {"name": other, "facts": [hit_value(hit) for hit in hits]}
