@@ -1,7 +1,8 @@
 """Taking evidence in: the one path by which an observation enters the store.
 
-normalise -> size and encoding -> scope -> repeat of a source id -> address -> repeat of the address
--> object, ref-log entry, audit row.  Every door (command line, import, hooks, agents) ends here.
+gate (`remem.objects.gate`) -> normalise -> size and encoding -> scope -> repeat of a source id ->
+address -> repeat of the address -> object, ref-log entry, audit row, receipt.  Every door (command
+line, import, hooks, agents) ends here, and nothing looks at a text before the gate has.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import encode, oid, refs, tombs
+from remem.objects import encode, gate, lists, oid, receipts, refs, tombs, withheld
 from remem.objects.errors import BadInput, UsageError
 from remem.objects.model import ORIGINS, ROLES, Incoming, Observation, Source
+from remem.objects.receipts import Receipt
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remem.objects.reader import Part
     from remem.objects.tx import Tx
 
@@ -23,24 +27,8 @@ DEFAULT_LIMIT_B = 16 * 2**20
 MAX_LABEL_B = 1024
 _LIMIT_HINT = "split it, or raise admission.max_mib in config.toml"
 
-STATUS_OF_ORIGIN = {
-    "owner": "verified",
-    "agent": "provisional",
-    "tool": "provisional",
-    "untrusted": "provisional",
-}
-
-
-class Receipt(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What the admission gate decided: status and reason codes."""
-
-    status: str
-    codes: list[str]
-
-
 # What nobody can see any more: saying it again is new evidence, never silently "known".
 _GONE = frozenset(refs.STATUS_CODE[s] for s in ("erased", "rejected", "expired"))
-_RECEIPTS = {origin: Receipt(status, []) for origin, status in STATUS_OF_ORIGIN.items()}
 
 
 class Admitted(msgspec.Struct, frozen=True, gc=False):
@@ -84,7 +72,14 @@ def decode_text(raw: bytes, what: str, limit_b: int = DEFAULT_LIMIT_B) -> str:
 
 
 def admit(
-    tx: Tx, record: Incoming, *, limit_b: int = DEFAULT_LIMIT_B, corrects: bytes | None = None
+    tx: Tx,
+    record: Incoming,
+    *,
+    limit_b: int = DEFAULT_LIMIT_B,
+    corrects: bytes | None = None,
+    lasts: int | None = None,
+    reason: str = "",
+    codes: Sequence[str] = (),
 ) -> Admitted:
     """Take one piece of evidence in.
 
@@ -93,6 +88,9 @@ def admit(
         record: what came in.
         limit_b: largest text, bytes of UTF-8.
         corrects: ref that this evidence corrects, or None.
+        lasts: for how long it is kept, microseconds, or None for good (`remem.objects.tiers`).
+        reason: reason code of the entry that begins it.
+        codes: what the gate found before, for the receipt.
 
     Returns:
         What became of it; nothing is stored unless status is "new".
@@ -101,15 +99,23 @@ def admit(
         BadInput: empty, not encodable, too large, or a label outside its set.
         ScopeRefused: the actor may not write there.
     """
+    _check_words(record)
+    record, receipt = gate.observation(tx, record)
+    if codes:
+        receipt = msgspec.structs.replace(receipt, codes=[*codes, *receipt.codes])
     text, raw = _checked(record, limit_b)
     scope = tx.place(record.collection, record.agent, record.session)
     part = tx.part(scope)
-    receipt = _RECEIPTS[record.origin]
     if tx.has_values:
         tomb = tombs.blocked(tx, part, text)
         if tomb is not None:
             tx.refuse("add", "tombstone", part.number, tomb)
             return Admitted(tomb, tomb, "blocked", Receipt("blocked", ["tombstone"]))
+    if withheld.holds_back(tx, part, (text,), record.origin):
+        receipt = msgspec.structs.replace(
+            receipt, status="quarantined", codes=[*receipt.codes, withheld.HELD_BEFORE]
+        )
+        reason = reason or withheld.HELD_BEFORE
     source_key = b""
     if record.source_id:
         source_key = part.prefix + oid.keyed(
@@ -143,6 +149,10 @@ def admit(
             meta,
         )
         object_id, data = _sealed(observation, part, limit_b)
+        if lasts is not None:
+            kept = _kept_for_good(tx, part, observation, limit_b)
+            if kept is not None:
+                return Admitted(kept, kept, "known", receipt)
         ref = object_id
         stored = tx.txn.get("refs", part.prefix + ref)
         if stored is None and tx.has_revisions:
@@ -157,7 +167,7 @@ def admit(
             break
         state = refs.decode_state(stored)
         told = asserted is not None or source is not None
-        if _holds(tx, part, state, object_id) or (told and state.status not in _GONE):
+        if _holds(tx, part, state, object_id) or (told and not _gone(tx, state)):
             return Admitted(object_id, ref, "known", receipt)
         # Said again after it was replaced, or forgotten and let back: new evidence, of now, unless
         # that was said already.
@@ -182,14 +192,32 @@ def admit(
         lane=tx.lane(part, scope),
         status=receipt.status,
         valid_from=asserted,
+        valid_to=None if lasts is None else tx.now + lasts,
+        reason=reason,
     )
+    if receipt.codes:
+        receipts.put(tx, part, object_id, receipt)
     return Admitted(object_id, object_id, "new", receipt)
+
+
+def _gone(tx: Tx, state: refs.RefState) -> bool:
+    """Whether nobody can see a ref any more: withheld for good, or kept for a time that is over."""
+    return state.status in _GONE or refs.ran_out(state, tx.now)
+
+
+def _kept_for_good(tx: Tx, part: Part, note: Observation, limit_b: int) -> bytes | None:
+    """The ref that says already, and for good, what is to be kept for a time."""
+    meta = {name: value for name, value in note.meta.items() if name != lists.TIER}
+    object_id, _ = _sealed(msgspec.structs.replace(note, meta=meta), part, limit_b)
+    ref = tx.reader.ref_of(part, object_id)
+    state = tx.reader.state(part, ref)
+    return ref if state is not None and _holds(tx, part, state, object_id) else None
 
 
 def _still_there(tx: Tx, part: Part, ref: bytes) -> bool:
     """Whether a ref lies within the grant and can be seen by some view."""
     state = tx.reader.state(part, ref)
-    return state is not None and state.status not in _GONE
+    return state is not None and not _gone(tx, state)
 
 
 def _head_of(tx: Tx, part: Part, ref: bytes) -> bytes:
@@ -202,14 +230,28 @@ def _holds(tx: Tx, part: Part, state: refs.RefState, object_id: bytes) -> bool:
 
     Its ref was neither replaced nor closed, and no memory drawn from it was.
     """
-    closed = state.replaced_by is not None or state.flags & refs.CLOSED
-    if closed or state.head != object_id or state.status in _GONE:
+    if state.head != object_id or _gone(tx, state) or state.flags & refs.CLOSED:
         return False
+    if state.replaced_by is not None:
+        return _stands_for(tx, part, state.replaced_by, object_id)
     if next(tx.txn.scan_prefix("cites", part.prefix + object_id), None) is None:
         return True
     from remem.objects.views import CURRENT, Eye, Lens
 
     return Eye(Lens(tx.now), tx.reader).evidence(part, object_id)[0] == CURRENT
+
+
+def _stands_for(tx: Tx, part: Part, ref: bytes, copy: bytes) -> bool:
+    """Whether evidence was retired as a copy of what says the same, and that holds."""
+    state = tx.reader.state(part, ref)
+    if state is None or state.type != refs.OBSERVATION or state.head is None:
+        return False
+    kept = tx.txn.get("objects", part.prefix + state.head)
+    own = tx.txn.get("objects", part.prefix + copy)
+    if kept is None or own is None:
+        return False
+    same = (tombs.normal_value(encode.decode(data).text) for data in (kept, own))
+    return len(set(same)) == 1 and _holds(tx, part, state, state.head)
 
 
 def _sealed(observation: Observation, part: Part, limit_b: int) -> tuple[bytes, bytes]:
@@ -227,6 +269,14 @@ def _sealed(observation: Observation, part: Part, limit_b: int) -> tuple[bytes, 
     return object_id, data
 
 
+def _check_words(record: Incoming) -> None:
+    """Raise for an origin or a role outside its set."""
+    if record.origin not in ORIGINS:
+        raise BadInput(f"'{record.origin}' is no origin", hint="one of " + ", ".join(ORIGINS))
+    if record.role not in ROLES:
+        raise BadInput(f"'{record.role}' is no role", hint="one of " + ", ".join(ROLES[:-1]))
+
+
 def _checked(record: Incoming, limit_b: int) -> tuple[str, bytes | None]:
     """Normalised text and, where it differs, the raw bytes."""
     text = normalise(record.text)
@@ -241,10 +291,6 @@ def _checked(record: Incoming, limit_b: int) -> tuple[str, bytes | None]:
     size_b = max(len(encoded), len(raw))
     if size_b > limit_b:
         raise BadInput(f"the text has {size_b:,} bytes, the limit is {limit_b:,}", hint=_LIMIT_HINT)
-    if record.origin not in ORIGINS:
-        raise BadInput(f"'{record.origin}' is no origin", hint="one of " + ", ".join(ORIGINS))
-    if record.role not in ROLES:
-        raise BadInput(f"'{record.role}' is no role", hint="one of " + ", ".join(ROLES[:-1]))
     for value in (record.speaker, record.source_uri, record.source_id, record.tool, record.kind):
         if value and (len(value) > MAX_LABEL_B or not value.isascii()):
             _check_labels(record)

@@ -28,7 +28,13 @@ _decode = msgspec.msgpack.Decoder(tuple[str, str]).decode
 
 
 def all_of(reader: Reader, part: Part) -> list[tuple[str, str]]:
-    """(name, the name that it stands for) of a partition, by name."""
+    """(name, the name that it stands for) of a partition, by name.
+
+    Names belong to the whole partition and may be of anything in it, so who sees one agent or one
+    session of it is told of none.
+    """
+    if not reader.grant.owner and (reader.grant.agent, reader.grant.session) != (None, None):
+        return []
     rows = reader.txn.scan_prefix("aliases", part.prefix)
     return sorted((_decode(data) for _, data in rows), key=lambda row: chains.fold(row[0]))
 

@@ -1,8 +1,8 @@
 """A copy of a whole store while it is in use, and the list of the copies that were made.
 
-The copy is one snapshot of the canonical environment, compacted, with the settings and the spool;
-the projections are left out, they are rebuilt.  It is built beside its place and renamed, so that a
-folder of that name is always a whole store.
+The copy is one snapshot of the canonical environment, compacted, with the settings, the spool and
+the owner's key, encrypted as it is; the projections are left out, they are rebuilt.  It is built
+beside its place and renamed, so that a folder of that name is always a whole store.
 
 The list (``backups.json`` in the store) names each copy with the end of the audit chain that it
 holds, so that whoever purges can be told which copies were made while the bytes were there.
@@ -168,9 +168,9 @@ def _fill(store: Store, building: str) -> int:
         shutil.rmtree(folder)  # it was compacted meanwhile: the copy may hold what was purged
     else:
         raise StoreError(f"'{store.root}' changes its generation all the time")
-    settings = os.path.join(store.root, fmt.CONFIG_FILE)
-    if os.path.exists(settings):
-        _copy_file(settings, os.path.join(building, fmt.CONFIG_FILE))
+    for name in (fmt.CONFIG_FILE, fmt.OWNER_KEY_FILE):
+        if os.path.exists(os.path.join(store.root, name)):
+            _copy_file(os.path.join(store.root, name), os.path.join(building, name))
     fmt.write_file(os.path.join(building, fmt.GENERATION_FILE), f"{generation}\n")
     fmt.write_file(os.path.join(building, fmt.FORMAT_FILE), fmt.FORMAT_LINE)
     return generation

@@ -8,6 +8,7 @@ import msgspec
 
 from remem.objects import chains, encode, evidence, memories, oid, refs
 from remem.objects.errors import HeadMoved, NotFound
+from remem.objects.links import FOLLOWS
 from remem.objects.memories import STATED
 from remem.objects.model import Memory, Span
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from remem.objects.reader import Found, Part
     from remem.objects.tx import Tx
 
-FOLLOWS = "follows"  # reason of a change that goes with one of the evidence or of the fact
+__all__ = ["FOLLOWS", "cascade", "fresh", "rechain", "recite", "replaced", "single_key"]
 
 
 def fresh(tx: Tx, found: Found, expected: bytes | None = None, op: str = "revise") -> refs.RefState:
@@ -29,6 +30,9 @@ def fresh(tx: Tx, found: Found, expected: bytes | None = None, op: str = "revise
     state = tx.reader.state(found.part, found.ref)
     if state is None or state.head is None:
         raise NotFound(f"nothing has the id '{oid.short(found.ref)}'")
+    if state.type > refs.MEMORY:
+        name = refs.TYPES[state.type]
+        raise NotFound(f"'{oid.short(found.ref)}' is a {name}, no evidence and no memory")
     if tx.reader.erased(found.part, found.ref) is not None:
         raise tx.reader.forgotten(found.part, found.ref)
     if expected not in (None, state.head):
@@ -63,6 +67,8 @@ def cascade(
         state, memory = memories.head(tx, part, ref)
         if observation not in memory.cites or chains.RESUMES in memory.meta:
             continue  # what holds again follows the fact that was interrupted
+        if memories.is_summary(memory):
+            continue  # whoever reads it is told (`remem.objects.summaries`)
         pointed = None if successor is None else _point(tx, part, memory, observation, successor)
         if pointed is not None:
             memories.replace(tx, part, ref, state, pointed, reason=memories.EVIDENCE)

@@ -6,16 +6,19 @@ lands in the past, and one about the future waits for its day (`remem.objects.li
 chains are keyed digests: they tell nothing once the facts are gone.
 
 A fact said again adds evidence, not a row; the instants of which it was said are kept, so that what
-is learnt late about a time between two of them does not replace the later one.
+is learnt late about a time between two of them does not replace the later one.  A fact that ended
+because its evidence was replaced takes none: the later form of that evidence says it anew.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import memories, refs
+from remem.objects import gate, memories, refs, withheld
+from remem.objects.errors import RememError
 from remem.objects.evidence import REPEATS, repeats
 from remem.objects.links import (
     LINK,
@@ -48,6 +51,8 @@ from remem.objects.names import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from remem.objects.reader import Part
     from remem.objects.tx import Tx
 
@@ -55,6 +60,7 @@ __all__ = [
     "LINK",
     "RESUMES",
     "SINGLE_VALUED",
+    "WITHDRAWN",
     "Ending",
     "Held",
     "Member",
@@ -80,6 +86,7 @@ __all__ = [
 ]
 
 MAX_CITES = 256  # evidence of one fact; a later repeat begins a fact of its own
+WITHDRAWN = "rederived"  # reason of what its deriver no longer says, or says of another time
 
 
 def chain_of(tx: Tx, part: Part, ref: bytes, memory: Memory) -> bytes | None:
@@ -97,8 +104,11 @@ def put(
     valid_from: int | None,
     reason: str = "",
     held: Held | None = None,
+    codes: Sequence[str] = (),
 ) -> tuple[bytes, str]:
     """Add a fact to its chain and relink it.
+
+    A fact that is held back is kept beside the others and moves none of them.
 
     Args:
         tx: the write transaction.
@@ -109,19 +119,23 @@ def put(
         valid_from: when it begins to hold, microseconds UTC; None for now.
         reason: reason code.
         held: chains that this transaction has read, kept in step.
+        codes: what the gate found before, for the receipt.
 
     Returns:
         (ref, "new") or, when the same value held then already, (its ref, "known"): the evidence
         is added to that one, and it ends where the new statement says so.
     """
-    assert memory.triple is not None
     memories.check(memory)
+    memory, found = gate.memory(tx, memory)
+    codes = [*codes, *found]
+    assert memory.triple is not None
     held = Held() if held is None else held
     tx.flush()
     starts = tx.now if valid_from is None else valid_from
     key = chain_key(tx.reader, part, memory.triple, single=single)
     chain = held.of(tx.reader, part, key)
-    known = _known(tx, part, chain, memory, starts)
+    waits = status in withheld.NAMES
+    known = None if waits else _known(tx, part, chain, memory, starts)
     if known is not None:
         founder = next((m for m in chain if m.ref.hex() == known.memory.meta.get(RESUMES)), known)
         _attach(tx, part, founder, memory, starts, status)
@@ -130,8 +144,10 @@ def put(
             relink(tx, part, key)
         _end_where_stated(tx, part, key, known.ref, memory)
         return known.ref, "known"
-    repeated = _repeated_later(chain, starts)
-    ref = _create(tx, part, memory, status, starts, reason)
+    repeated = [] if waits else _repeated_later(chain, starts)
+    ref = _create(tx, part, memory, status, starts, reason, codes)
+    if not waits:
+        _make_room(tx, part, key, memory, starts, ref, held)
     join(tx, part, key, ref, held)
     for at, member in repeated:
         if not _says(tx, part, held.of(tx.reader, part, key), at, member.memory):
@@ -140,13 +156,26 @@ def put(
 
 
 def _create(
-    tx: Tx, part: Part, memory: Memory, status: str, starts: int, reason: str = ""
+    tx: Tx,
+    part: Part,
+    memory: Memory,
+    status: str,
+    starts: int,
+    reason: str = "",
+    codes: Sequence[str] = (),
 ) -> bytes:
     """Begin a fact; the very same statement, when it no longer holds, is said anew."""
     ends = memory.valid_to
     for _ in range(2):
         ref = memories.create(
-            tx, part, memory, status=status, valid_from=starts, valid_to=ends, reason=reason
+            tx,
+            part,
+            memory,
+            status=status,
+            valid_from=starts,
+            valid_to=ends,
+            reason=reason,
+            codes=codes,
         )
         if ref is not None:
             return ref
@@ -167,6 +196,8 @@ def _known(tx: Tx, part: Part, chain: list[Member], memory: Memory, starts: int)
             continue
         if member.state.starts > starts or len(member.memory.cites) >= MAX_CITES:
             continue  # it said something else then, or has evidence enough
+        if _inherits(tx, part, memory, member):
+            continue
         if len(repeats(member.memory)) < MAX_CITES:
             return member
     return None
@@ -246,4 +277,80 @@ def _end_where_stated(tx: Tx, part: Part, key: bytes, ref: bytes, said: Memory) 
         tx.record(
             part, "close", ref, state, reason="ended", valid_to=said.valid_to, replaced_by=None
         )
+        relink(tx, part, key)
+
+
+# -- evidence that takes the place of other evidence ---------------------------------------------
+
+
+def _inherits(tx: Tx, part: Part, said: Memory, member: Member) -> bool:
+    """Whether a fact ended with evidence whose later form says something now.
+
+    An amended commit says from the same day what its old form said, which has ended since; added
+    to the old fact it would have ended as well.
+    """
+    end = ending(tx.reader, part, member)
+    if not end.follows or end.closed:
+        return False
+    heirs = {tx.reader.ref_of(part, cited) for cited in said.cites}
+    return any(_became(tx, part, source, heirs) for source in _sources(tx, part, member))
+
+
+def _sources(tx: Tx, part: Part, member: Member) -> Iterator[bytes]:
+    """The observations that a fact has rested on, now or before."""
+    seen: set[bytes] = set()
+    for entry in tx.reader.entries(part, member.state):
+        if entry.new is None or entry.new in seen:
+            continue
+        seen.add(entry.new)
+        try:
+            memory = tx.reader.object(part, entry.new)
+        except RememError:  # forgotten
+            continue
+        if isinstance(memory, Memory):
+            yield from (tx.reader.ref_of(part, cited) for cited in memory.cites)
+
+
+def _became(tx: Tx, part: Part, source: bytes, heirs: set[bytes]) -> bool:
+    """Whether an observation is one of some by now, in any number of replacements."""
+    seen: set[bytes] = set()
+    at: bytes | None = source
+    while at is not None and at not in seen:
+        if at in heirs:
+            return True
+        seen.add(at)
+        state = tx.reader.state(part, at)
+        at = None if state is None else state.replaced_by
+    return False
+
+
+def _make_room(
+    tx: Tx, part: Part, key: bytes, said: Memory, starts: int, ref: bytes, held: Held
+) -> None:
+    """Replace what began later and ended with its evidence, whose heir says it from before that.
+
+    Such a fact would end the one that is said now where it began, and then hold no longer itself.
+    """
+    assert said.triple is not None
+    same = canonical(tx.reader, part, said.triple[2])
+    chain = held.of(tx.reader, part, key)
+    gone = False
+    for member in chain[bisect_right(chain, starts, key=lambda m: m.begins) :]:
+        old = member.memory
+        if old.triple is None or canonical(tx.reader, part, old.triple[2]) != same:
+            break
+        if old.deriver.name != said.deriver.name or not _inherits(tx, part, said, member):
+            break
+        tx.record(
+            part,
+            "supersede",
+            member.ref,
+            member.state,
+            reason=WITHDRAWN,
+            valid_to=member.begins,
+            replaced_by=ref,
+        )
+        gone = True
+    if gone:
+        held.drop(key)
         relink(tx, part, key)

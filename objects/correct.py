@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remem.objects import chains, memories, oid, refs
+from remem.objects import chains, memories, oid, refs, tiers
 from remem.objects.carry import FOLLOWS, cascade, fresh, rechain, recite, replaced
 from remem.objects.errors import HeadMoved, NotFound, Refused, UsageError
 from remem.objects.memories import STATED
@@ -105,7 +105,10 @@ def reopen(tx: Tx, found: Found, *, reason: str = "", expected: bytes | None = N
 def _open(tx: Tx, part: Part, ref: bytes, state: refs.RefState, reason: str) -> None:
     assert state.head is not None
     obj = tx.reader.object(part, state.head)
-    stated = obj.valid_to if isinstance(obj, Memory) else None
+    if isinstance(obj, Memory):
+        stated = obj.valid_to
+    else:
+        stated = tiers.own_end(tx.reader.entries(part, state))
     tx.record(part, "reopen", ref, state, reason=reason, valid_to=stated, replaced_by=None)
     chains.relink_of(tx, part, ref)
 

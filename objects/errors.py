@@ -74,6 +74,18 @@ class ScopeRefused(Refused):
     """The principal holds no grant for what was asked."""
 
 
+class ReviewRefused(Refused):
+    """Who produced something does not decide on it, and neither does who may not review."""
+
+    default_hint = "ask the owner of the store to decide: 'remem review'"
+
+
+class Stale(Refused):
+    """What an operation of a draft was made for has changed since; it was not applied."""
+
+    default_hint = "'remem draft show' tells what changed; it can be proposed again"
+
+
 class Blocked(Refused):
     """A tombstone keeps this value from coming back."""
 

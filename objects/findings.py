@@ -11,6 +11,9 @@ there; places are written the same way everywhere:
     tombstone 3f2a…, value 3f2a…   likewise
     cites 3f2a… 9c01…              hex digits of both ids; likewise replaces
     part 1, heads 1, lane 1/3      partition 1, its counter, its lane 3
+    sign 1/5, sign 0/12            the signature of entry 5 of partition 1, of audit row 12
+    meta owner, meta store         rows of the meta table
+    checkpoint FILE 2              the second checkpoint of a file
     table objects                  an LMDB table that could not be read to its end
 """
 
@@ -69,12 +72,51 @@ class TombstonesReport(msgspec.Struct):
     problems: list[Problem] = []
 
 
+class SignaturesReport(msgspec.Struct):
+    """Decisions by how they are signed.
+
+    Attributes:
+        signed: with a good signature.
+        unsigned: without one, made while none was needed.
+        bad: with a bad one, or with none though it was needed.
+        protected: the audit chain says that decisions need a signature now.
+        key: the public key that it names, or empty.
+    """
+
+    signed: int = 0
+    unsigned: int = 0
+    bad: int = 0
+    protected: bool = False
+    key: str = ""
+
+
+class CheckpointReport(msgspec.Struct):
+    """One checkpoint that the store was held against.
+
+    Attributes:
+        where: file or commit, and its number there.
+        origin: which store it is of.
+        rows: rows that the chain had.
+        clock: record time then, microseconds UTC.
+        ok: the store still holds what it vouches for.
+        what: what is wrong.
+    """
+
+    where: str
+    origin: str = ""
+    rows: int = 0
+    clock: int = 0
+    ok: bool = True
+    what: list[str] = []
+
+
 class Report(msgspec.Struct):
     """What ``remem verify`` found.
 
     Attributes:
         ok: there is no problem (warnings do not count).
         fast: only the chain was walked.
+        checkpoints: what was compared, where it was asked for.
         index: what the projections' own check answered; empty when it was not asked.
         warnings: what is no damage yet should be looked at (modes of files, left-over folders).
     """
@@ -85,6 +127,8 @@ class Report(msgspec.Struct):
     objects: ObjectsReport = msgspec.field(default_factory=ObjectsReport)
     refs: RefsReport = msgspec.field(default_factory=RefsReport)
     tombstones: TombstonesReport = msgspec.field(default_factory=TombstonesReport)
+    signatures: SignaturesReport = msgspec.field(default_factory=SignaturesReport)
+    checkpoints: list[CheckpointReport] = []
     index: dict[str, object] = {}
     problems: list[Problem] = []
     warnings: list[Problem] = []

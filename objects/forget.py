@@ -16,13 +16,13 @@ from remem.objects import chains, encode, memories, oid, refs, tombs
 from remem.objects.derive import queue
 from remem.objects.errors import NotFound, Refused
 from remem.objects.forget_plan import ERASED, plan, revisions
-from remem.objects.model import Memory
+from remem.objects.model import Draft, Memory
 from remem.objects.tombs import values_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from remem.objects.encode import Obj
+    from remem.objects.encode import Stored
     from remem.objects.forget_plan import Erasure, Item, Plan
     from remem.objects.reader import Part
     from remem.objects.tx import Tx
@@ -31,6 +31,7 @@ __all__ = ["FORGOTTEN", "RESTORED", "apply", "forget", "forget_many", "restore",
 
 FORGOTTEN = "forgotten"  # reason of a revision that only takes a citation away
 RESTORED = "restored"  # reason of what takes a forgetting back
+_DERIVERS = frozenset(("ledger", "rules"))  # those that a queue waits for
 
 
 class Forgetting(msgspec.Struct):
@@ -39,6 +40,7 @@ class Forgetting(msgspec.Struct):
     Attributes:
         held: refs asked for that a hold keeps.
         known: refs asked for that were forgotten before.
+        drafts: refs of drafts; what is left of one goes on as another.
     """
 
     observations: list[bytes] = []
@@ -46,6 +48,7 @@ class Forgetting(msgspec.Struct):
     lost_citation: list[bytes] = []
     held: list[bytes] = []
     known: list[bytes] = []
+    drafts: list[bytes] = []
 
     def add(self, other: Forgetting) -> None:
         """Add what another one took."""
@@ -109,8 +112,8 @@ def apply(tx: Tx, found: Plan, *, reason: str = "", allow_return: bool = False) 
         key = _erase(tx, one, reason, allow_return)
         if key is not None:
             linked[key] = one.part
-        memory = one.state.type == refs.MEMORY
-        (done.memories if memory else done.observations).append(one.ref)
+        lists = {refs.MEMORY: done.memories, refs.OBSERVATION: done.observations}
+        lists.get(one.state.type, done.drafts).append(one.ref)
     for loss in found.lose:
         state, memory_head = memories.head(tx, loss.part, loss.ref)
         new = without(memory_head, loss.cites)
@@ -119,7 +122,32 @@ def apply(tx: Tx, found: Plan, *, reason: str = "", allow_return: bool = False) 
     tx.flush()
     for key, part in linked.items():
         chains.relink(tx, part, key)
+    done.drafts += _from_drafts(tx, found, reason)
     return done
+
+
+def _from_drafts(tx: Tx, found: Plan, reason: str) -> list[bytes]:
+    """Take from drafts what rests on something that goes; refs of the drafts that went."""
+    gone: dict[int, set[bytes]] = {}
+    lost: dict[int, set[bytes]] = {}
+    parts: dict[int, Part] = {}
+    for one in found.erase:
+        parts[one.part.number] = one.part
+        own = gone.setdefault(one.part.number, set())
+        own.add(one.ref)
+        own.update(object_id for object_id, _ in one.revisions)
+    for loss in found.lose:
+        parts[loss.part.number] = loss.part
+        lost.setdefault(loss.part.number, set()).add(loss.ref)
+    if not tx.txn.count("proposed"):
+        return []
+    from remem.objects import draft_forget
+
+    went = []
+    for number, part in parts.items():
+        less = lost.get(number, set())
+        went += draft_forget.withdraw(tx, part, gone.get(number, set()), less, reason)
+    return went
 
 
 def _erase(tx: Tx, one: Erasure, reason: str, allow_return: bool) -> bytes | None:
@@ -137,7 +165,7 @@ def _erase(tx: Tx, one: Erasure, reason: str, allow_return: bool) -> bytes | Non
     tx.record(part, "erase", ref, one.state, status="erased", reason=reason)
     tombs.bury(tx, part, ref, texts, reason)
     deriver = next((o.deriver.name for _, o in one.revisions if isinstance(o, Memory)), "")
-    for cited in one.again:
+    for cited in one.again if deriver in _DERIVERS else ():
         source = tx.reader.ref_of(part, cited)
         queue.lease(tx, part, source, deriver, anew=True)
         queue.retry(tx, part, source, deriver)
@@ -171,12 +199,15 @@ def restore(tx: Tx, part: Part, ref: bytes) -> list[bytes]:
     cited = {c for obj in own.values() if isinstance(obj, Memory) for c in obj.cites}
     back = [ref]
     again: list[tuple[bytes, bytes]] = []
+    drafts_back: list[bytes] = []
     for entry in tx.reader.log(part, reverse=True):
         if entry.time < tomb.time:
             break
         if entry.time > tomb.time or entry.ref == ref:
             continue
-        if refs.OPS[entry.op] == "erase":
+        if refs.OPS[entry.op] == "erase" and entry.type == refs.DRAFT:
+            drafts_back.append(entry.ref)
+        elif refs.OPS[entry.op] == "erase":
             if entry.new in cited or _cites_any(tx, part, entry.new, own):
                 back.append(entry.ref)
         elif entry.reason == FORGOTTEN and entry.old and _cites_any(tx, part, entry.old, own):
@@ -185,7 +216,28 @@ def restore(tx: Tx, part: Part, ref: bytes) -> list[bytes]:
         _bring_back(tx, part, one)
     for memory, earlier in again:
         _cite_again(tx, part, memory, earlier)
+    for draft in drafts_back:
+        back += _draft_back(tx, part, draft, {*own, *back, *(m for m, _ in again)})
     return back
+
+
+def _draft_back(tx: Tx, part: Part, ref: bytes, own: set[bytes]) -> list[bytes]:
+    """Restore a draft that went because of what is there again; the refs that are back."""
+    from remem.objects import draft_forget, draft_rows
+
+    state = tx.reader.state(part, ref)
+    tomb = tombs.get(tx.reader, part, ref)
+    if state is None or state.head is None or tomb is None or tomb.purged is not None:
+        return []
+    data = tx.txn.get("objects", part.prefix + state.head)
+    draft = None if data is None else encode.read(data)
+    if not isinstance(draft, Draft):
+        return []
+    if not any(draft_rows.rests_on(tx.txn, part.prefix, op) & own for op in draft.operations):
+        return []
+    _bring_back(tx, part, ref)
+    draft_forget.bring_back(tx, part, ref)
+    return [ref]
 
 
 def _bring_back(tx: Tx, part: Part, ref: bytes) -> None:
@@ -220,9 +272,11 @@ def _cite_again(tx: Tx, part: Part, ref: bytes, earlier: bytes) -> None:
         tx.txn.put("cites", part.prefix + cited + ref, b"")
 
 
-def _cites_any(tx: Tx, part: Part, object_id: bytes | None, observations: dict[bytes, Obj]) -> bool:
+def _cites_any(
+    tx: Tx, part: Part, object_id: bytes | None, observations: dict[bytes, Stored]
+) -> bool:
     data = None if object_id is None else tx.txn.get("objects", part.prefix + object_id)
-    obj = None if data is None else encode.decode(data)
+    obj = None if data is None else encode.read(data)
     return isinstance(obj, Memory) and any(c in observations for c in obj.cites)
 
 

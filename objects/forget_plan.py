@@ -18,21 +18,25 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.objects import encode, memories, oid, refs
+from remem.objects.derive.outline import ID_END
+from remem.objects.encode import Obj
 from remem.objects.errors import NotFound
-from remem.objects.model import Memory
+from remem.objects.model import Draft, Memory, Observation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from remem.objects.encode import Obj
+    from remem.objects.encode import Stored
     from remem.objects.reader import Part, Reader
 
     Key = tuple[int, bytes]  # number of a partition, ref
     Item = tuple[Part, bytes]
 
 STATEMENT = "statement"  # kind of the evidence that stating a fact makes
+COMMIT = "commit"  # kind of the evidence that a commit is
 MIN_WORD = 5  # letters of a word that may give something away; with a digit any number
 ERASED = refs.STATUS_CODE["erased"]
+PENDING = refs.STATUS_CODE["pending"]
 _WORD = re.compile(r"[^\W_]+")
 _SPACELESS = re.compile("[\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af]")
 
@@ -49,7 +53,7 @@ class Erasure(msgspec.Struct):
     part: Part
     ref: bytes
     state: refs.RefState
-    revisions: list[tuple[bytes, Obj]]
+    revisions: list[tuple[bytes, Stored]]
     texts: list[str] | None = None
     again: list[bytes] = []
 
@@ -86,7 +90,8 @@ def plan(reader: Reader, items: Iterable[Item]) -> Plan:
     """
     done = Plan()
     seeds: dict[Key, Erasure] = {}
-    for part, ref in items:
+    asked_for = list(items)
+    for part, ref in (*asked_for, *_proposed(reader, asked_for), *_outlines(reader, asked_for)):
         if (part.number, ref) in seeds:
             continue
         state = reader.state(part, ref)
@@ -122,6 +127,39 @@ def plan(reader: Reader, items: Iterable[Item]) -> Plan:
         for asked in kept:
             seed = seeds.pop(asked)
             done.held.append((seed.part, seed.ref, blocked[asked]))
+
+
+def _outlines(reader: Reader, items: Iterable[Item]) -> list[Item]:
+    """What the commits among these changed: it came with them, and goes with them."""
+    found = []
+    for part, ref in items:
+        state = reader.state(part, ref)
+        if state is None or state.type != refs.OBSERVATION or state.status == ERASED:
+            continue
+        obj = None if state.head is None else reader.object(part, state.head)
+        if not isinstance(obj, Observation) or obj.kind != COMMIT or obj.source is None:
+            continue
+        digest = oid.keyed(part.key, obj.source.uri.encode(), (obj.source.id + ID_END).encode())
+        outline = reader.txn.get("sources", part.prefix + digest)
+        told = None if outline is None else reader.state(part, outline)
+        if outline is not None and told is not None and told.status != ERASED:
+            found.append((part, outline))
+    return found
+
+
+def _proposed(reader: Reader, items: Iterable[Item]) -> list[Item]:
+    """What the drafts among these propose and nobody has decided on: it goes with them."""
+    found = []
+    for part, ref in items:
+        state = reader.state(part, ref)
+        if state is None or state.type != refs.DRAFT or state.status == ERASED:
+            continue
+        draft = reader.bookkeeping(part, state.head) if state.head is not None else None
+        for op in draft.operations if isinstance(draft, Draft) else ():
+            claim = None if op.proposed is None else reader.state(part, op.proposed)
+            if claim is not None and claim.status == PENDING and op.proposed is not None:
+                found.append((part, op.proposed))
+    return found
 
 
 class _Look:
@@ -168,7 +206,7 @@ class _Look:
         self, went: dict[Key, Erasure]
     ) -> tuple[list[Erasure], list[Loss], dict[Key, bytes]]:
         """Memories that go too, those that lose a citation, and seeds that a hold keeps."""
-        gone: dict[int, dict[bytes, tuple[bytes, Obj]]] = {}
+        gone: dict[int, dict[bytes, tuple[bytes, Stored]]] = {}
         for (number, ref), one in went.items():
             if one.state.type == refs.OBSERVATION:
                 own = gone.setdefault(number, {})
@@ -196,7 +234,7 @@ class _Look:
                     taken.append(verdict)
         return taken, lost, blocked
 
-    def _citing(self, part: Part, objects: dict[bytes, tuple[bytes, Obj]]) -> list[bytes]:
+    def _citing(self, part: Part, objects: dict[bytes, tuple[bytes, Stored]]) -> list[bytes]:
         """Refs of the memories of which some revision cites one of these observations."""
         found: dict[bytes, None] = {}
         earlier = self._earlier_citations(part)
@@ -222,7 +260,9 @@ class _Look:
             self._earlier[part.number] = found
         return self._earlier[part.number]
 
-    def _judge(self, found: Erasure, gone: dict[bytes, tuple[bytes, Obj]]) -> Erasure | Loss | None:
+    def _judge(
+        self, found: Erasure, gone: dict[bytes, tuple[bytes, Stored]]
+    ) -> Erasure | Loss | None:
         """What becomes of a memory when these observations go."""
         part, state = found.part, found.state
         head = next((obj for object_id, obj in found.revisions if object_id == state.head), None)
@@ -235,14 +275,15 @@ class _Look:
         ]
         if not left:
             return found
-        said = {w for obj in _cited_of(found, gone) for w in words(obj.text)}
+        cited_of = _cited_of(found, gone)
+        said = {w for obj in cited_of if isinstance(obj, Obj) for w in words(obj.text)}
         kept = {w for part_of in head.triple or () for w in words(part_of)}
         for cited in left:
             data = self.reader.object_bytes(part, cited)
             if data is not None:
                 kept |= words(encode.decode(data).text)
         betrayed = said - kept
-        texts = {obj.text for _, obj in found.revisions}
+        texts = {obj.text for _, obj in found.revisions if isinstance(obj, Memory)}
         leaks = sorted(text for text in texts if words(text) & betrayed)
         if leaks:
             again = left if head.deriver.name != memories.STATED else []
@@ -271,7 +312,7 @@ def _stated_on(seed: Erasure) -> list[bytes]:
     return list(found)
 
 
-def _cited_of(found: Erasure, gone: dict[bytes, tuple[bytes, Obj]]) -> list[Obj]:
+def _cited_of(found: Erasure, gone: dict[bytes, tuple[bytes, Stored]]) -> list[Stored]:
     """Those of the observations that go which some revision of a memory cites."""
     return [
         gone[cited][1]
@@ -282,9 +323,9 @@ def _cited_of(found: Erasure, gone: dict[bytes, tuple[bytes, Obj]]) -> list[Obj]
     ]
 
 
-def revisions(reader: Reader, part: Part, state: refs.RefState) -> list[tuple[bytes, Obj]]:
+def revisions(reader: Reader, part: Part, state: refs.RefState) -> list[tuple[bytes, Stored]]:
     """(id, object) of every revision of a ref whose bytes are there, forgotten or not."""
-    found: dict[bytes, Obj] = {}
+    found: dict[bytes, Stored] = {}
     seen: set[bytes] = set()
     for entry in reader.entries(part, state):
         for object_id in (entry.new, entry.old):
@@ -292,5 +333,5 @@ def revisions(reader: Reader, part: Part, state: refs.RefState) -> list[tuple[by
                 seen.add(object_id)
                 data = reader.txn.get("objects", part.prefix + object_id)
                 if data is not None:
-                    found[object_id] = encode.decode(data)
+                    found[object_id] = encode.read(data)
     return list(found.items())

@@ -14,6 +14,7 @@ FORMAT_LINE = f"remem store {FORMAT_VERSION}\n"
 FORMAT_FILE = "FORMAT"
 GENERATION_FILE = "GENERATION"
 CONFIG_FILE = "config.toml"
+OWNER_KEY_FILE = "owner.key"
 CANON = "canon"
 INDEX = "index"
 SPOOL = "spool"
@@ -38,7 +39,15 @@ TABLES = (
     "jobs",  # partition + observation ref + deriver -> attempts, lease, error class
     "tombs",  # partition + ref -> tombstone
     "values",  # partition + keyed digest of a normalised value -> ref of the tombstone
+    "waits",  # partition + ref that is pending or quarantined -> since when
+    "refused",  # partition + keyed digest of a value held back or rejected -> its ref
+    "proposed",  # partition + id that a draft rests on + ref of the draft -> nothing
+    "lists",  # partition + letter + id -> nothing: loops, tasks, briefs, short notes, pins
+    "principals",  # number -> principal; name -> number; digest of a token -> number
+    "signs",  # partition + seq (of an audit row: 0 + seq) -> key id, signature
 )
+# Tables that the first stores of this format lack; they are made, empty, where they are missing.
+LATER = frozenset(("waits", "refused", "proposed", "lists", "principals", "signs"))
 
 
 def check_format(root: str) -> None:

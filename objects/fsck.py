@@ -3,8 +3,8 @@
 It reads one snapshot, writes nothing, names every place that does not hold and never stops at the
 first.  Memory does not grow with the store: tables are read in order, side by side.
 
-What it cannot tell: a chain that was rewritten as a whole by someone who can write the files holds
-in itself.  Only a checkpoint kept elsewhere shows that.
+What it cannot tell by itself: a chain that was rewritten as a whole by someone who can write the
+files holds in itself.  Only a checkpoint kept elsewhere shows that (`remem.objects.checkpoint`).
 
 Source: remem-store(5), VERIFYING.
 """
@@ -21,6 +21,7 @@ from remem.objects.errors import IntegrityError, StoreCorrupt
 from remem.objects.findings import Findings, Problem, Report
 from remem.objects.fsck_log import LogCheck, check_chain
 from remem.objects.fsck_objects import ObjectCheck, check_lanes, check_parts
+from remem.objects.fsck_review import check_review
 from remem.objects.reader import Reader
 from remem.objects.scope import maintenance_grant
 from remem.objects.store import canon_path, read_generation
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Problem", "Report", "verify"]
 
 _CHAIN_TABLES = frozenset(("meta", "audit"))
-_LOG_TABLES = frozenset(("parts", "log", "heads", "refs", "revs", "replaces", "tombs"))
+_LOG_TABLES = frozenset(("parts", "log", "heads", "refs", "revs", "replaces", "tombs", "signs"))
 _OBJECT_TABLES = frozenset(fmt.TABLES) - _CHAIN_TABLES - _LOG_TABLES
 
 
@@ -46,6 +47,7 @@ def verify(
     objects: bool = True,
     progress: Callable[[str, int, int], None] | None = None,
     index_check: Callable[[Reader], dict[str, object]] | None = None,
+    also: Callable[[Txn, int, Findings], None] | None = None,
 ) -> Report:
     """Check a store against its format.
 
@@ -57,6 +59,8 @@ def verify(
         index_check: checks the projections against the reader it is given; what it returns is the
             report's ``index``.  A list of problems or {"where", "what"} under its key "problems"
             joins the report's own.
+        also: compares the snapshot, whose generation it is told, with what was kept elsewhere
+            (`remem.objects.checkpoint.compare`).
 
     Returns:
         The report; damage never raises.
@@ -74,7 +78,8 @@ def verify(
     if not report.problems:
         found.guard("canon", root, lambda: _refuse_damaged(root))
     if not report.problems and _opens(store, found):
-        found.guard("canon", root, lambda: _check_tables(store, found, fast, objects, index_check))
+        asked = (index_check, also)
+        found.guard("canon", root, lambda: _check_tables(store, found, fast, objects, *asked))
     report.ok = not report.problems
     return report
 
@@ -95,15 +100,18 @@ def _check_tables(
     fast: bool,
     objects: bool,
     index_check: Callable[[Reader], dict[str, object]] | None,
+    also: Callable[[Txn, int, Findings], None] | None,
 ) -> None:
     env = store.env()
-    path = env.path
+    path, generation = env.path, store.generation
     with env.read() as txn:
         damaged: set[str] = set()
         wanted = _CHAIN_TABLES if fast else None
         found.guard("canon", path, lambda: damaged.update(_check_pages(path, found, wanted)))
         if mdbfile.MAIN in damaged or damaged & _CHAIN_TABLES:
             return
+        if also is not None:
+            found.guard("checkpoint", path, lambda: also(txn, generation, found))
         if fast or damaged & _LOG_TABLES:
             found.guard("table audit", path, lambda: check_chain(txn, found, None))
             return
@@ -119,6 +127,7 @@ def _check_tables(
             found.guard("table cites", path, check.check_pointers)
             found.guard("table chains", path, check.check_lookups)
             found.guard("table tombs", path, check.check_tombstones)
+            found.guard("table waits", path, lambda: check_review(txn, found, parts))
         if index_check is not None and not damaged:
             found.guard("index", path, lambda: _ask_index(txn, found, index_check))
 

@@ -18,6 +18,8 @@ from blake3 import blake3
 from remem.objects import audit, refs, tombs
 from remem.objects.errors import IntegrityError
 from remem.objects.findings import STEP
+from remem.objects.fsck_principals import PrincipalCheck
+from remem.objects.fsck_signs import SignCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,13 +132,16 @@ class LogCheck:
         self.txn = txn
         self.found = found
         self.folds = Folds(txn, found, heads)
+        self.signs = SignCheck(txn, found)
+        self.principals = PrincipalCheck(txn, found)
         self._walks = {number: _Walk(self, number) for number in parts}
 
     def visit(self, seq: int, row: audit.Row) -> None:
         """Match a row with its entry."""
         if not row.entry:
+            self.signs.row(seq, row)
             if row.digest is not None:
-                self.found.bad_row(seq, "it holds a digest but names no entry")
+                self.principals.row(seq, row)
             return
         walk = self._walks.get(row.part)
         if walk is None:
@@ -156,6 +161,8 @@ class LogCheck:
         if read != self.txn.count("log"):
             self._name_foreign()
         self.folds.finish()
+        self.signs.finish()
+        self.principals.finish()
 
     def _name_foreign(self) -> None:
         for key, _ in self.txn.scan("log"):
@@ -262,6 +269,7 @@ class _Walk:
         ):
             found.bad_row(seq, f"it does not tell what entry {number} tells")
         self.check.folds.take(self.prefix, number, entry)
+        self.check.signs.entry(self.prefix, entry, data)
 
     def finish(self) -> None:
         self._rest(1 << 64)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from blake3 import blake3
 
-from remem.objects import chains, encode, oid, refs
+from remem.objects import chains, encode, lists, oid, receipts, refs
 from remem.objects.errors import RememError
 from remem.objects.findings import STEP, Problem
 from remem.objects.fsck_log import ERASED, decode_tomb
@@ -109,7 +109,7 @@ class ObjectCheck:
             if blake3(data).digest() != object_id:
                 found.bad_object(object_id, "its bytes do not have this id")
             try:
-                obj = encode.decode(data)
+                obj = encode.read(data)
             except RememError as error:
                 found.bad_object(object_id, str(error))
             else:
@@ -150,7 +150,7 @@ class ObjectCheck:
         self,
         prefix: bytes,
         object_id: bytes,
-        obj: encode.Obj,
+        obj: encode.Stored,
         ref: bytes,
         cached: bytes | None,
         part: Part | None,
@@ -163,7 +163,7 @@ class ObjectCheck:
                 return  # named by the check of the folds
             if obj.scope != self._scope(prefix, state.lane):
                 found.bad_object(object_id, "its scope is not that of its ref")
-            if state.type != (refs.MEMORY if type(obj) is Memory else refs.OBSERVATION):
+            if refs.TYPES[state.type] != type(obj).__name__.lower():
                 found.bad_object(object_id, "its type is not that of its ref")
         elif part is not None and (obj.scope.tenant, obj.scope.profile, obj.scope.collection) != (
             part.tenant,
@@ -171,6 +171,9 @@ class ObjectCheck:
             part.collection,
         ):
             found.bad_object(object_id, "its scope is not that of its partition")
+        if cached is not None and state.status != ERASED:
+            pinned = object_id == ref and bool(state.flags & refs.PINNED)
+            self._check_lists(prefix, object_id, obj, pinned)
         if type(obj) is Memory:
             lives = cached is not None and state.status != ERASED
             is_head = lives and state.head == object_id
@@ -179,7 +182,7 @@ class ObjectCheck:
             if part is not None and object_id == ref:
                 self._check_source(part, obj.source, ref)
 
-    def _check_foreign(self, part: Part, object_id: bytes, obj: encode.Obj, ref: bytes) -> None:
+    def _check_foreign(self, part: Part, object_id: bytes, obj: encode.Stored, ref: bytes) -> None:
         """An object salted with another key came with a pack; the id it would have here is listed.
 
         Without that row the same evidence, given again, would be taken in a second time.
@@ -271,9 +274,14 @@ class ObjectCheck:
             if self.txn.get("refs", key[:4] + ref) is None:
                 what = f"it names ref {ref.hex()}, which is not there"
                 self.found.problem(f"source {key[4:].hex()}", what)
-        for key, _ in self.txn.scan("receipts"):
+        for key, data in self.txn.scan("receipts"):
+            where = f"receipt {key[4:].hex()}"
             if self.txn.get("refs", key) is None and self.txn.get("revs", key) is None:
-                self.found.problem(f"receipt {key[4:].hex()}", "it is of an object of no ref")
+                self.found.problem(where, "it is of an object of no ref")
+            try:
+                receipts.stated(data)
+            except RememError as error:
+                self.found.problem(where, str(error))
 
     def check_lookups(self) -> None:
         """Rows of replaces, chains, aliases and jobs lead to what is there."""
@@ -300,6 +308,9 @@ class ObjectCheck:
         for key, _ in self.txn.scan("jobs"):
             if self._state(key[:36]) is None:
                 self.found.problem(f"job {key[4:36].hex()}", "it is of a ref that is not there")
+        for key, _ in self.txn.scan("lists"):
+            if not self._listed(key):
+                self.found.problem(_list_place(key), "nothing of that kind has this id")
 
     def check_tombstones(self) -> None:
         """Tombstones are of erased refs; they and the values that must not come back match."""
@@ -336,6 +347,25 @@ class ObjectCheck:
                 self._bad_tomb(where, "it was purged, yet it is cited")
             if self.txn.get("receipts", key[:4] + object_id) is not None:
                 self._bad_tomb(where, "it was purged, yet it has a receipt")
+
+    def _listed(self, key: bytes) -> bool:
+        """Whether a row of lists leads to a ref, or to an object of its kind."""
+        if key[4:5] == lists.PIN:
+            return self._state(key[:4] + key[5:]) is not None
+        data = self.txn.get("objects", key[:4] + key[5:])
+        try:
+            return data is not None and lists.letter_of(encode.read(data)) == key[4:5]
+        except RememError:
+            return True  # named already
+
+    def _check_lists(
+        self, prefix: bytes, object_id: bytes, obj: encode.Stored, pinned: bool
+    ) -> None:
+        """What is looked up by its kind, or is pinned, is in its list."""
+        for letter in (lists.letter_of(obj), lists.PIN if pinned else b""):
+            key = prefix + letter + object_id
+            if letter and self.txn.get("lists", key) is None:
+                self.found.problem(_list_place(key), "it is missing, the object is of that kind")
 
     def _bad_tomb(self, where: str, what: str) -> None:
         self.found.problem(where, what)
@@ -381,9 +411,13 @@ class ObjectCheck:
         return isinstance(obj, Memory) and observation in obj.cites
 
 
-def _own_id(obj: encode.Obj, part: Part) -> bytes:
+def _list_place(key: bytes) -> str:
+    return f"list {key[4:5].decode('ascii', 'replace')} {key[5:].hex()}"
+
+
+def _own_id(obj: encode.Stored, part: Part) -> bytes:
     """The id that an object has when it is made in this partition."""
-    plain: encode.Obj = msgspec.structs.replace(obj, salt=encode.ZERO_SALT)
+    plain: encode.Stored = msgspec.structs.replace(obj, salt=encode.ZERO_SALT)
     return encode.seal(plain, part.key)[0]
 
 

@@ -72,6 +72,7 @@ class Env:
         self._grown_b = 0
         self._writable = False  # as it is open now
         self._wanted = False  # as it is to be opened next
+        self._later: frozenset[str] = frozenset()
         self.settle(tables, False, False, None, 1 << 42, True)
 
     def settle(
@@ -82,8 +83,10 @@ class Env:
         map_b: int | None,
         max_map_b: int,
         sync: bool,
+        later: frozenset[str] = frozenset(),
     ) -> None:
         """Say how it is opened next (the arguments are those of :func:`open_env`)."""
+        self._later = later
         self.create = create
         self.readonly = readonly
         self._tables = tables
@@ -109,8 +112,8 @@ class Env:
                 continue
             except lmdb.NotFoundError:
                 raw.close()
-                if writable or self.readonly or not self.create:
-                    raise StoreCorrupt(f"'{self.path}' lacks a table of this format") from None
+                if writable or self.readonly or not (self.create or self._later):
+                    raise self._lacking() from None
                 writable = True
                 continue
             except BaseException as error:
@@ -188,7 +191,17 @@ class Env:
         if not writable:
             return {n: raw.open_db(n.encode(), create=False) for n in self._tables}
         with raw.begin(write=True) as txn:
-            return {n: raw.open_db(n.encode(), txn=txn, create=self.create) for n in self._tables}
+            return {
+                n: raw.open_db(n.encode(), txn=txn, create=self.create or n in self._later)
+                for n in self._tables
+            }
+
+    def _lacking(self) -> StoreCorrupt:
+        said = f"'{self.path}' lacks a table of this format"
+        if not self._later:
+            return StoreCorrupt(said)
+        hint = "if an earlier version made it, 'remem project' brings it up to this one"
+        return StoreCorrupt(said, hint=hint)
 
     def _reap(self, raw: lmdb.Environment) -> None:
         """Clear the reader slots of processes that died."""
@@ -427,6 +440,7 @@ def open_env(
     map_b: int | None = None,
     max_map_b: int = 1 << 42,
     sync: bool = True,
+    later: frozenset[str] = frozenset(),
 ) -> Env:
     """The environment of this folder, one per process and folder; the first user says how.
 
@@ -438,6 +452,7 @@ def open_env(
         map_b: first map size in bytes (None: a default that fits the address space).
         max_map_b: the map never grows beyond this.
         sync: flush to disk at each commit (False only for what can be rebuilt).
+        later: tables that came with later versions; they are made where they are missing.
 
     It closes after as many calls of :func:`release`, or one of :func:`forget_env`.
     """
@@ -450,7 +465,7 @@ def open_env(
         if env is None:
             env = _open_envs[key] = Env(path, tables)
         if not env.users:
-            env.settle(tables, create, readonly, map_b, max_map_b, sync)
+            env.settle(tables, create, readonly, map_b, max_map_b, sync, later)
         env.readonly = env.readonly and readonly
         env.create = env.create or create
         env.users += 1

@@ -7,7 +7,8 @@ of the chain took its place.  Whichever comes first counts.
 
 A fact that is interrupted by one with a stated end holds again behind it.  What is withheld links
 nothing, a fact is replaced only by one of at least its own standing, and of two facts that people
-stated from the same instant on neither replaces the other: both are shown, as a conflict.
+stated from the same instant on neither replaces the other: both are shown, as a conflict.  A fact
+that ended where it began holds at no time, and takes the place of nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from remem.objects.tx import Tx
 
 LINK = "chain"  # reason of the entries that link a chain
+FOLLOWS = "follows"  # reason of a change that goes with one of the evidence or of the fact
 RESUMES = "resumes"  # key of ``meta``: the ref of the fact that holds again
 OPEN, ENDS, RESUMED = b"", b"e", b"r"  # values of a row: no stated end, a stated end, holds again
 
@@ -83,6 +85,11 @@ class Member:
         """What orders it in its chain."""
         return self.begins, self.state.first
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds at no time, as it is linked now."""
+        return self.state.valid_to is not None and self.state.valid_to <= self.begins
+
     def now(self, state: refs.RefState) -> Member:
         """The same fact with another state of the same head."""
         other = Member(self._reader, self._part, self.ref, state, self.begins, self.mark)
@@ -91,11 +98,19 @@ class Member:
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """End of a fact apart from its neighbours: when, by what, and whether it was closed."""
+    """End of a fact apart from its neighbours.
+
+    Attributes:
+        at: when, microseconds UTC, or None.
+        by: what took its place, or None.
+        closed: whether it was closed.
+        follows: whether it ended with its evidence, and nobody said that the fact has.
+    """
 
     at: int | None
     by: bytes | None
     closed: bool
+    follows: bool = False
 
 
 def members(reader: Reader, part: Part, key: bytes) -> list[Member]:
@@ -139,7 +154,8 @@ def ending(reader: Reader, part: Part, member: Member) -> Ending:
                 if refs.OPS[entry.op] == "reopen":
                     break
                 closed = refs.OPS[entry.op] == "close"
-                return Ending(entry.valid_to, entry.replaced_by, closed)
+                follows = entry.reason == FOLLOWS
+                return Ending(entry.valid_to, entry.replaced_by, closed, follows)
     return Ending(member.memory.valid_to, None, False)
 
 
@@ -154,7 +170,7 @@ def holding(chain: list[Member], at: int) -> list[Member]:
         ends = member.state.valid_to
         if ends is None or at < ends:
             found.append(member)
-        if member.state.status in _HIGH:
+        if member.state.status in _HIGH and not member.is_empty:
             floor = member.begins
     return found
 
@@ -210,7 +226,9 @@ def join(tx: Tx, part: Part, key: bytes, ref: bytes, held: Held | None = None) -
     low = at
     while low > 0:  # back to the first fact that ends all before it
         low -= 1
-        if chain[low].begins < member.begins and chain[low].state.status in _HIGH:
+        before = chain[low]
+        ends_all = before.state.status in _HIGH and not before.is_empty
+        if before.begins < member.begins and ends_all:
             low = bisect_right(chain, chain[low].begins - 1, key=lambda m: m.begins)
             break
     high = bisect_right(chain, member.begins, key=lambda m: m.begins)
@@ -255,7 +273,7 @@ def _link(tx: Tx, part: Part, chain: list[Member], low: int, high: int) -> None:
     for index in range(low, high):
         member = chain[index]
         own = ending(tx.reader, part, member)
-        after = _successor(chain, index)
+        after = _successor(tx.reader, part, chain, index)
         end, by, closed = own.at, own.by, own.closed
         if after is not None and (end is None or after.begins <= end):
             end, by, closed = after.begins, after.ref, False
@@ -270,7 +288,7 @@ def _link(tx: Tx, part: Part, chain: list[Member], low: int, high: int) -> None:
         chain[index] = member.now(fresh)
 
 
-def _successor(chain: list[Member], index: int) -> Member | None:
+def _successor(reader: Reader, part: Part, chain: list[Member], index: int) -> Member | None:
     """The fact that takes the place of one: the next that begins later and stands as high.
 
     Of facts that begin at the same instant the one recorded later takes the place of one that was
@@ -280,6 +298,8 @@ def _successor(chain: list[Member], index: int) -> Member | None:
     high = member.state.status in _HIGH
     for after in chain[index + 1 :]:
         if high and after.state.status not in _HIGH:
+            continue
+        if after.is_empty and not _covers(reader, part, after, after.begins):
             continue
         if after.begins > member.begins or (_derived(member) and _derived(after)):
             return after
@@ -363,5 +383,8 @@ def _again(tx: Tx, part: Part, key: bytes, memory: Memory, status: str, at: int)
         ref = tx.reader.ref_of(part, encode.seal(memory, part.key)[0])
         state = tx.reader.state(part, ref)
         assert state is not None
+        tx.flush()
+        if tx.reader.entry(part, state.last).reason != LINK:
+            return  # somebody rejected it: a verdict stands
         tx.record(part, "release", ref, state, status=status, reason=LINK)
     tx.txn.put("chains", key + ref, RESUMED)

@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import encode, refs, tombs
+from remem.objects import encode, gate, lists, refs, tombs, withheld
 from remem.objects.errors import BadInput, NotFound
 from remem.objects.model import MEMORY_KINDS, Memory, Span
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remem.objects.reader import Part
     from remem.objects.tx import Tx
 
 
 STATED = "stated"  # name of the deriver of what a person stated
 EVIDENCE = "evidence"  # reason of a revision that adds evidence and says nothing else
+SUMMARY = "summary"  # kind of what says in short what several sources say
 
 
 def check(memory: Memory) -> None:
@@ -41,6 +44,16 @@ def check(memory: Memory) -> None:
         raise BadInput("the end is not after the beginning")
 
 
+def is_summary(memory: Memory) -> bool:
+    """True for what sums up its sources: it goes on citing them as they were when it was made.
+
+    A summary that a person stated in a sentence of its own is a statement like any other.
+    """
+    if memory.kind != SUMMARY:
+        return False
+    return memory.deriver.name != STATED or len(memory.cites) > 1
+
+
 def create(
     tx: Tx,
     part: Part,
@@ -50,16 +63,28 @@ def create(
     valid_from: int | None,
     valid_to: int | None = None,
     reason: str = "",
+    codes: Sequence[str] = (),
 ) -> bytes | None:
-    """Begin a memory; its ref, or None when the very same object is a memory already."""
+    """Begin a memory; its ref, or None when the very same object is a memory already.
+
+    What must not be kept is taken out first; ``codes`` are those that the gate found before.
+    """
     check(memory)
+    memory, found = gate.memory(tx, memory)
     tombs.check(tx, part, memory, "derive")
+    status = withheld.inherited(tx, part, memory.cites, status)
+    if status not in withheld.NAMES and withheld.holds_back(tx, part, tombs.values_of(memory)):
+        status = "quarantined"
     object_id, data = encode.seal(memory, part.key)
     if tx.txn.get("refs", part.prefix + tx.reader.ref_of(part, object_id)) is not None:
         return None
     tx.store_object(part, object_id, data, memory)
     for cited in memory.cites:
         tx.txn.put("cites", part.prefix + cited + object_id, b"")
+        if lists.is_note(tx.txn, part, cited):
+            from remem.objects import tiers
+
+            tiers.keep_cited(tx, part, cited, status)
     tx.create(
         part,
         object_id,
@@ -70,6 +95,7 @@ def create(
         valid_to=valid_to,
         reason=reason,
     )
+    gate.keep(tx, part, object_id, status, [*codes, *found])
     return object_id
 
 
@@ -88,6 +114,7 @@ def replace(
 ) -> bytes:
     """Give a memory a new head; the id of the new object."""
     check(memory)
+    memory, found = gate.memory(tx, memory)
     assert state.head is not None
     old = tx.reader.object(part, state.head)
     object_id = tx.put_revision(part, ref, memory)
@@ -107,6 +134,7 @@ def replace(
         status=status,
         valid_from=state.valid_from if valid_from is None else valid_from,
     )
+    gate.keep(tx, part, object_id, status or refs.STATUSES[state.status], found)
     return object_id
 
 

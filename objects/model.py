@@ -23,6 +23,16 @@ MEMORY_KINDS = (
     "task",
     "pin",
 )
+DRAFT_ACTIONS = (
+    "new",
+    "attach",
+    "supersede",
+    "close",
+    "retire-duplicate",
+    "summary",
+    "verbatim",
+)
+VERDICTS = ("", "approved", "denied", "stale")
 SALT_BYTES = 16
 
 
@@ -121,6 +131,81 @@ class Memory(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="memory
     cues: list[str]
     trigger: str
     anchors: list[str]
+    meta: dict[str, object]
+
+
+class Operation(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One operation of a draft: what it would do, to what, and what was decided.
+
+    Attributes:
+        number: its number in the draft, from 1; kept when others go.
+        action: one of DRAFT_ACTIONS.
+        proposed: ref of the pending memory that holds the proposed text, or None.
+        target: ref that it changes, or None.
+        seen: head of the target when it was proposed (compare-and-set).
+        into: of retire-duplicate: the ref that stays.
+        into_seen: head of that one when it was proposed.
+        at: of close: when the target ends, microseconds UTC; None for when it is approved.
+        cites: of attach: object ids of the observations that are added.
+        reason: reason code.
+        by: principal who proposed it last.
+        attempt: 1, and one more for each time that it was proposed again.
+        verdict: one of VERDICTS; empty while it waits.
+        critique: why it was denied, in the words of the reviewer.
+    """
+
+    number: int
+    action: str
+    proposed: bytes | None
+    target: bytes | None
+    seen: bytes | None
+    into: bytes | None
+    into_seen: bytes | None
+    at: int | None
+    cites: list[bytes]
+    reason: str
+    by: str
+    attempt: int
+    verdict: str
+    critique: str
+
+
+class Draft(msgspec.Struct, frozen=True, array_like=True, tag="draft"):
+    """Operations that wait for a decision.  It names what they propose and holds none of it.
+
+    Attributes:
+        salt: as in Observation.
+        deriver: who made the proposals.
+        made: record time of the proposal, microseconds UTC.
+        note: words of the proposer on the whole, may be empty.
+    """
+
+    salt: bytes
+    scope: Scope
+    deriver: Deriver
+    made: int
+    note: str
+    operations: list[Operation]
+    meta: dict[str, object]
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True, tag="run"):
+    """What one consolidation did: bookkeeping, never indexed and never recalled.
+
+    Attributes:
+        salt: as in Observation.
+        started: microseconds UTC.
+        ended: microseconds UTC, or None when it was broken off.
+        counts: what was done, by name.
+        notes: what went wrong or was left, one line each.
+    """
+
+    salt: bytes
+    scope: Scope
+    started: int
+    ended: int | None
+    counts: dict[str, int]
+    notes: list[str]
     meta: dict[str, object]
 
 

@@ -25,6 +25,8 @@ SINGLE_VALUED = frozenset(
     " moved_to name nationality owner path phone port role state status studies_at title url"
     " version works_at".split()
 )
+# Predicates whose value is a text as a whole: a period in it is not one of the predicate.
+WHOLE_VALUED = frozenset(("task state",))
 MAX_FOLLOW = 32  # aliases of aliases
 
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
@@ -78,7 +80,7 @@ def chain_key(reader: Reader, part: Part, triple: tuple[str, str, str], *, singl
     subject, predicate, obj = triple
     named = fold(predicate)
     period = qualifier(obj)
-    if single and period:
+    if single and period and named not in WHOLE_VALUED:
         named += " / " + period
     words = [canonical(reader, part, subject).encode(), named.encode()]
     if not single:

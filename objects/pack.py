@@ -17,7 +17,7 @@ import base64
 
 import msgspec
 
-from remem.objects import encode, oid
+from remem.objects import encode, oid, refs
 from remem.objects.errors import IntegrityError
 from remem.objects.instant import END, START
 from remem.objects.model import (
@@ -176,6 +176,8 @@ class EndLine(_Form, kw_only=True):
 
     end: Closing
 
+
+TYPES = refs.TYPES[: refs.DRAFT]  # drafts and runs stay in the store that made them
 
 encode_line = msgspec.json.Encoder(order="deterministic").encode
 _read_form = msgspec.json.Decoder(ObjectForm).decode

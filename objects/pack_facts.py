@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.objects import chains
+from remem.objects.links import mark_of
 from remem.objects.model import Memory
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def join(tx: Tx, part: Part, ref: bytes, obj: Obj, mode: str) -> bytes | None:
     if not mode or not isinstance(obj, Memory) or obj.triple is None:
         return None
     key = chains.chain_key(tx.reader, part, obj.triple, single=mode == "single")
-    tx.txn.put("chains", key + ref, b"")
+    tx.txn.put("chains", key + ref, mark_of(obj))
     return key
 
 

@@ -17,7 +17,7 @@ from remem.objects.forget_plan import ERASED, Erasure, Loss, Plan, plan, revisio
 from remem.objects.model import Memory
 
 if TYPE_CHECKING:
-    from remem.objects.encode import Obj
+    from remem.objects.encode import Stored
     from remem.objects.forget_plan import Item
     from remem.objects.pack_read import Change
     from remem.objects.reader import Part
@@ -119,6 +119,6 @@ class Burial:
                 )
             tx.flush()
 
-    def _objects(self, part: Part, ref: bytes) -> list[Obj]:
+    def _objects(self, part: Part, ref: bytes) -> list[Stored]:
         state = self.tx.reader.state(part, ref)
         return [] if state is None else [o for _, o in revisions(self.tx.reader, part, state)]

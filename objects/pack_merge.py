@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import chains, pack_facts, refs
-from remem.objects.model import Memory, Rejected, Scope
+from remem.objects import chains, gate, pack_facts, refs, tombs, withheld
+from remem.objects.model import Memory, Observation, Rejected, Scope
 from remem.objects.pack_forget import Burial
 from remem.objects.pack_objects import Chain, Objects, Outcome
 from remem.objects.pack_read import CREATE, ROLLBACK, Alias, Change
 from remem.objects.scope import DEFAULT_AGENT, DEFAULT_SESSION
+from remem.objects.views import WITHHELD
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -41,9 +42,7 @@ MAX_LISTED = 1000
 KEPT = "it was forgotten there and is kept here"  # unless the importer applies tombstones
 ERASED = refs.STATUS_CODE["erased"]
 FLAG = refs.OP_CODE["flag"]
-_WITHHELD = frozenset(
-    refs.STATUS_CODE[name] for name in ("pending", "quarantined", "orphaned", "rejected", "expired")
-)
+_WITHHELD = frozenset(refs.STATUS_CODE[name] for name in WITHHELD - {"erased"})
 
 
 class Conflict(msgspec.Struct, frozen=True):
@@ -239,6 +238,9 @@ class Merge:
         assert change.status[1] is not None
         stated = change.status[1]
         status = ERASED if change.gone else believed(stated, None, self.rules.trust)
+        if status not in _WITHHELD and status != ERASED and not self.rules.trust:
+            status = self._held_back(part, change, status)
+        self._receipt(part, change, status)
         self._objects.chains[change.ref] = Chain(())
         self._append(
             part,
@@ -252,6 +254,22 @@ class Merge:
             replaced_by=None if change.replaced_by is None else change.replaced_by[1],
             lane=self.tx.lane(part, scope),
         )
+
+    def _held_back(self, part: Part, change: Change, status: int) -> int:
+        """Status of what a pack begins: quarantined when the same value is held back here."""
+        texts = () if change.obj is None else tombs.values_of(change.obj)
+        if withheld.refused_by(self.tx, part, texts) is not None:
+            return withheld.QUARANTINED
+        if isinstance(change.obj, Observation) and gate.instructions_in(change.obj):
+            return withheld.QUARANTINED
+        return status
+
+    def _receipt(self, part: Part, change: Change, status: int) -> None:
+        """Make a receipt for what a pack brought; the one in the pack is kept, not believed."""
+        if change.obj is not None and change.head is not None and change.head[1] is not None:
+            gate.keep_from_pack(
+                self.tx, part, change.head[1], change.obj, refs.STATUSES[status], change.receipt
+            )
 
     def _continue(self, part: Part, change: Change, state: refs.RefState) -> None:
         if not self.tx.reader.sees_lane(part, state.lane):
@@ -298,6 +316,11 @@ class Merge:
             status = state.status
         else:
             status = believed(stated, state.status, self.rules.trust)
+        if not self.rules.trust and status not in _WITHHELD and status != ERASED:
+            status = self._held_back(part, change, status)
+            if change.obj is not None and status not in _WITHHELD and not self.rules.trust:
+                status = self._held_back(part, change, status)
+        self._receipt(part, change, status)
         entry = self._append(
             part,
             change,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import encode, forget, oid, pack_facts, pack_write, refs, tombs
+from remem.objects import encode, forget, gate, lists, oid, pack_facts, pack_write, refs, tombs
 from remem.objects.model import Memory, Observation
 from remem.objects.pack_read import CREATE, Change
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from remem.objects.reader import Part
     from remem.objects.tx import Tx
-
-_encode_receipt = msgspec.msgpack.Encoder().encode
 
 
 def local_id(obj: encode.Obj, part: Part) -> bytes:
@@ -99,9 +97,10 @@ class Objects:
                 ):
                     what = f"it cites '{oid.short(cited)}', which is no observation here"
                     raise Outcome("rejected", what)
+        if gate.unclean(obj):
+            raise Outcome("rejected", "its object holds a secret or a private region")
         txn.put("objects", part.prefix + object_id, data)
-        if change.receipt is not None:
-            txn.put_new("receipts", part.prefix + object_id, _encode_receipt(change.receipt))
+        lists.add_object(txn, part, object_id, obj)
         if change.op != CREATE:
             return None
         if own_id != object_id:

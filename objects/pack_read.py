@@ -205,7 +205,7 @@ def _change(raw: bytes, where: str, scope: tuple[str, str, str]) -> Change:
     _check_labels(line)
     kind = -1
     if op == CREATE:
-        if head != (None, ref) or line.type not in refs.TYPES or edits.status is msgspec.UNSET:
+        if head != (None, ref) or line.type not in pack.TYPES or edits.status is msgspec.UNSET:
             raise ValueError("a ref begins with its type, its status and the object that names it")
         _check_name("agent", line.agent)
         _check_name("session", line.session)

@@ -96,6 +96,17 @@ class Trial(kv.Txn):
             total += (value is not None) - (self._base.get(table, key) is not None)
         return total
 
+    def settle(self) -> None:
+        """Hand what was changed down to the trial below."""
+        for table, changed in self._changed.items():
+            for key, value in changed.items():
+                if value is None:
+                    self._base.delete(table, key)
+                else:
+                    self._base.put(table, key, value)
+        self._changed = {}
+        self._keys = {}
+
     def _set(self, table: str, key: bytes, value: bytes | None) -> None:
         changed = self._changed.setdefault(table, {})
         if table in self._keys and key not in changed:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from blake3 import blake3
 
-from remem.objects import encode, oid, pack, pack_facts, refs
+from remem.objects import encode, oid, pack, pack_facts, receipts, refs
 from remem.objects.errors import IntegrityError, ScopeRefused
+from remem.objects.model import Memory
 from remem.objects.scope import maintenance_grant
+from remem.objects.views import WITHHELD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +33,6 @@ ERASE = refs.OP_CODE["erase"]
 PURGE = refs.OP_CODE["purge"]
 ROLLBACK = refs.OP_CODE["rollback"]
 _BUFFER_B = 1 << 20
-_decode_receipt = msgspec.msgpack.Decoder(tuple[str, list[str]]).decode
 
 
 class Exported(msgspec.Struct, frozen=True):
@@ -151,7 +152,12 @@ def _aliases(reader: Reader, part: Part) -> Iterator[pack.AliasLine]:
 
 def _lines(reader: Reader, part: Part) -> Iterator[pack.ChangeLine]:
     lowered: dict[bytes, int] = {}  # refs whose log states another status than is believed
+    hidden: dict[bytes, bool] = {}
     for entry in reader.log(part):
+        if not reader.grant.owner and _hides(reader, part, entry.ref, hidden):
+            continue
+        if entry.type > refs.MEMORY:
+            continue  # what waits here, and what was done here, is no other store's
         before = reader.entry(part, entry.prev) if entry.prev else None
         said_before = lowered.pop(entry.ref, -1 if before is None else before.status)
         said = said_status(before, said_before, entry)
@@ -176,7 +182,7 @@ def _lines(reader: Reader, part: Part) -> Iterator[pack.ChangeLine]:
                 if before is None and entry.type == refs.MEMORY:
                     mode = pack_facts.mode_of(reader, part, entry.ref, encode.decode(data))
                 kept = reader.receipt(part, entry.new)
-                receipt = None if kept is None else _decode_receipt(kept)
+                receipt = None if kept is None else receipts.stated(kept)
         agent, session = reader.lane(part, entry.lane) if before is None else ("", "")
         yield pack.ChangeLine(
             op=refs.OPS[entry.op],
@@ -196,6 +202,23 @@ def _lines(reader: Reader, part: Part) -> Iterator[pack.ChangeLine]:
             gone=missing,
             back=back,
         )
+
+
+def _hides(reader: Reader, part: Part, ref: bytes, known: dict[bytes, bool]) -> bool:
+    """Whether a ref is left out for whoever is not the owner: it, or its evidence, is held back."""
+    if ref not in known:
+        known[ref] = False
+        state = reader.state(part, ref)
+        status = "" if state is None else refs.STATUSES[state.status]
+        if state is None or state.type > refs.MEMORY or status in WITHHELD - {"erased"}:
+            known[ref] = True
+        elif state.type == refs.MEMORY and state.status != ERASED:
+            heads = {e.new for e in reader.entries(part, state) if e.new is not None}
+            objects = [reader.object(part, head) for head in heads]
+            cited = {c for obj in objects if isinstance(obj, Memory) for c in obj.cites}
+            told = {reader.ref_of(part, c) for c in cited}
+            known[ref] = any(_hides(reader, part, one, known) for one in told)
+    return known[ref]
 
 
 def _taken_back(reader: Reader, part: Part, entry: refs.Entry) -> bool:

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import encode, kv, refs, tombs
+from remem.objects import draft_rows, encode, kv, refs, tombs
 from remem.objects import format as fmt
 from remem.objects.errors import RememError
 from remem.objects.forget_plan import ERASED, revisions
-from remem.objects.model import Memory
+from remem.objects.model import Draft, Memory
 from remem.objects.reader import Reader
 from remem.objects.scope import maintenance_grant
 from remem.objects.store import canon_path, read_generation
@@ -34,7 +34,7 @@ from remem.objects.tx import Tx
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from remem.objects.encode import Obj
+    from remem.objects.encode import Stored
     from remem.objects.forget_plan import Item
     from remem.objects.kv import Txn
     from remem.objects.reader import Part
@@ -58,7 +58,7 @@ class Removed(msgspec.Struct):
     """
 
     refs: list[tuple[int, bytes]] = []
-    objects: list[Obj] = []
+    objects: list[Stored] = []
     numbers: dict[int, list[int]] = {}
 
 
@@ -104,10 +104,17 @@ def with_derived(reader: Reader, items: Iterable[Item], wanted: set[bytes]) -> l
         if ref in wanted or not own:
             continue
         for _, obj in _objects(reader, part, ref):
-            if isinstance(obj, Memory) and any((part.number, c) in own for c in obj.cites):
+            if any((part.number, c) in own for c in _rests_on(obj)):
                 chosen.append((part, ref))
                 break
     return chosen
+
+
+def _rests_on(obj: Stored) -> Iterable[bytes]:
+    """Ids that an object rests on: what a memory cites, what a draft names."""
+    if isinstance(obj, Draft):
+        return draft_rows.named(obj)
+    return obj.cites if isinstance(obj, Memory) else ()
 
 
 def gather(reader: Reader, items: Iterable[Item]) -> Removed:
@@ -125,7 +132,7 @@ def gather(reader: Reader, items: Iterable[Item]) -> Removed:
     return found
 
 
-def _objects(reader: Reader, part: Part, ref: bytes) -> list[tuple[bytes, Obj]]:
+def _objects(reader: Reader, part: Part, ref: bytes) -> list[tuple[bytes, Stored]]:
     state = reader.state(part, ref)
     return [] if state is None else revisions(reader, part, state)
 
@@ -198,8 +205,13 @@ class _LeftOut:
             "cites": lambda key: key[:36] in self.objects or key[:4] + key[36:] in self.refs,
             "jobs": lambda key: key[:36] in self.refs,
             "chains": lambda key: key[:4] + key[20:] in self.refs,
+            "proposed": lambda key: key[:4] + key[36:] in self.refs,
+            "lists": lambda key: self._gone(key[:4] + key[5:]),
         }
         return tables.get(table)
+
+    def _gone(self, key: bytes) -> bool:
+        return key in self.objects or key in self.refs
 
 
 def _record(out: Txn, actor: Actor, items: list[Item]) -> None:
@@ -293,7 +305,7 @@ def _gather_left(old: Txn, reader: Reader, found: Removed) -> None:
             for object_id in sorted(ids):
                 data = old.get("objects", part.prefix + object_id)
                 if data is not None:
-                    found.objects.append(encode.decode(data))
+                    found.objects.append(encode.read(data))
                     if found.refs[-1:] != [(part.number, ref)]:
                         found.refs.append((part.number, ref))
 

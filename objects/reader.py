@@ -22,6 +22,7 @@ from remem.objects.errors import (
     NotFound,
     ScopeRefused,
 )
+from remem.objects.model import Draft, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,14 +71,23 @@ class Reader:
     """
 
     def __init__(self, txn: Txn, grant: Grant) -> None:
-        """Bind a transaction to a grant."""
+        """Bind a transaction to a grant; one that does not read sees nothing.
+
+        Raises:
+            ScopeRefused: the principal was revoked since it was bound.
+        """
+        if grant.number:
+            from remem.objects import principals
+
+            principals.check(txn, grant)
         self.txn = txn
         self.grant = grant
         self.forgets = txn.count("tombs") > 0
         self._lanes: dict[tuple[int, int], tuple[str, str]] = {}
         self._seen: dict[tuple[int, int], bool] = {}
         self._narrow = grant.agent is not None or grant.session is not None
-        self.parts = [p for p in _all_parts(txn) if grant.sees(p.tenant, p.profile, p.collection)]
+        parts = _all_parts(txn) if grant.reads else []
+        self.parts = [p for p in parts if grant.sees(p.tenant, p.profile, p.collection)]
         self._by_number = {part.number: part for part in self.parts}
 
     # -- scopes -------------------------------------------------------------------------------
@@ -129,6 +139,14 @@ class Reader:
         prefix = self._own(part).prefix + b"n"
         numbers = [int.from_bytes(k[5:], "big") for k, _ in self.txn.scan_prefix("lanes", prefix)]
         return [n for n in numbers if self.sees_lane(part, n)]
+
+    def has_lanes(self, part: Part) -> bool:
+        """Whether the grant covers any lane of a partition; `lanes` may have to list thousands."""
+        prefix = self._own(part).prefix + b"n"
+        return any(
+            self.sees_lane(part, int.from_bytes(key[5:], "big"))
+            for key, _ in self.txn.scan_prefix("lanes", prefix)
+        )
 
     def sees_lane(self, part: Part, number: int) -> bool:
         """True when the grant covers this lane."""
@@ -239,7 +257,7 @@ class Reader:
         if data is None or (self.forgets and self.erased(part, object_id) is not None):
             return None
         if self._narrow:
-            scope = encode.decode(data).scope
+            scope = encode.read(data).scope
             return data if self.grant.sees_lane(scope.agent, scope.session) else None
         return data
 
@@ -255,9 +273,27 @@ class Reader:
             if ref is not None and self.state(part, ref) is not None:
                 raise self.forgotten(part, ref)
         data = self.txn.get("objects", self._own(part).prefix + object_id)
+        if data is not None and encode.is_bookkeeping(data):
+            name = encode.type_name(data)
+            raise NotFound(
+                f"'{oid.short(object_id)}' is a {name}, no evidence and no memory",
+                hint="'remem draft show' prints a draft" if name == "draft" else "",
+            )
         obj = None if data is None else encode.decode(data)
         if obj is None or not self.grant.sees_lane(obj.scope.agent, obj.scope.session):
             raise NotFound(f"no object '{oid.short(object_id)}'")
+        return obj
+
+    def bookkeeping(self, part: Part, object_id: bytes) -> Draft | Run:
+        """A draft or a run of a granted partition.
+
+        Raises:
+            NotFound: unknown, gone, outside the grant, or another type.
+        """
+        data = self.object_bytes(part, object_id)
+        obj = None if data is None else encode.read(data)
+        if not isinstance(obj, Draft | Run):
+            raise NotFound(f"no draft '{oid.short(object_id)}'")
         return obj
 
     def ref_of(self, part: Part, object_id: bytes) -> bytes:

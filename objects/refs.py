@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects.errors import IntegrityError
+from remem.objects.errors import IntegrityError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,7 +56,27 @@ STATUSES = (
 STATUS_CODE = {name: code for code, name in enumerate(STATUSES)}
 OBSERVATION = 0
 MEMORY = 1
-TYPES = ("observation", "memory")
+DRAFT = 2
+RUN = 3
+TYPES = ("observation", "memory", "draft", "run")  # from DRAFT on bookkeeping, never recalled
+
+MAX_REASON = 40  # characters of a reason code that somebody gives
+UNDO = "undo"  # reasons of entries that take an operation back begin so
+# A rejection with one of these reasons is no verdict on a value: it follows from something else.
+NO_VERDICT = frozenset(("chain", "rederived", "withheld", "merged", "stale", "restored"))
+# Reasons by which the store knows its own entries again: nobody gives them.
+RESERVED = NO_VERDICT | {
+    "denied",
+    "edited",
+    "ended",
+    "evidence",
+    "follows",
+    "forgotten",
+    "restated",
+    "resubmitted",
+    "without",
+}
+_MARKS = str.maketrans("", "", "-_.")
 
 HELD = 1
 PINNED = 2
@@ -146,6 +166,18 @@ class RefState(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return self.created if self.valid_from is None else self.valid_from
 
 
+def ran_out(state: RefState, now: int) -> bool:
+    """True for a note that was kept for a time only, and that time is over.
+
+    Args:
+        state: of the ref.
+        now: microseconds UTC.
+    """
+    if state.type != OBSERVATION or state.valid_to is None or state.valid_to > now:
+        return False
+    return state.replaced_by is None and not state.flags & CLOSED
+
+
 _FLAG_OPS = {
     OP_CODE["hold"]: (HELD, 0),
     OP_CODE["unhold"]: (0, HELD),
@@ -200,3 +232,22 @@ def fold(entries: Iterable[Entry]) -> RefState | None:
     for entry in entries:
         state = step(state, entry)
     return state
+
+
+def given_reason(word: str | None) -> str:
+    """A reason code that somebody gave, as it is kept; empty for None.
+
+    Raises:
+        UsageError: it is not one short word, or it is one of the store's own.
+    """
+    if word is None:
+        return ""
+    word = word.strip()
+    if len(word) > MAX_REASON or not word.isascii() or not word.translate(_MARKS).isalnum():
+        raise UsageError(
+            f"'{word[:60]}' is no reason code",
+            hint=f"one word of at most {MAX_REASON} letters, digits, '-', '_' or '.'",
+        )
+    if word in RESERVED or word.startswith(UNDO):
+        raise UsageError(f"the reason '{word}' is kept for the store itself")
+    return word

@@ -29,7 +29,7 @@ from remem.objects.model import Memory, Observation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from remem.objects.encode import Obj
+    from remem.objects.encode import Obj, Stored
     from remem.objects.forget_plan import Item
     from remem.objects.reader import Part, Reader
     from remem.objects.scope import Actor
@@ -163,8 +163,8 @@ def add(tx: Tx, rule: Rule) -> Rule:
     """
     if rule.action not in ACTIONS:
         raise UsageError(f"'{rule.action}' is no action", hint="one of " + ", ".join(ACTIONS))
-    if rule.type not in ("", *refs.TYPES):
-        raise UsageError(f"'{rule.type}' is no type", hint="one of " + ", ".join(refs.TYPES))
+    if rule.type not in ("", *refs.TYPES[: refs.DRAFT]):
+        raise UsageError(f"'{rule.type}' is no type", hint="one of observation, memory")
     if rule.status not in ("", *refs.STATUSES) or rule.status in ("erased", "expired"):
         raise UsageError(f"'{rule.status}' is no status that a rule can name")
     if not any((rule.type, rule.kind, rule.tier, rule.role, rule.origin, rule.status)):
@@ -258,6 +258,8 @@ def _matching(reader: Reader, rule: Rule, now: int) -> Iterator[tuple[Part, byte
 
 
 def _selects(reader: Reader, rule: Rule, part: Part, state: refs.RefState, now: int) -> bool:
+    if state.type > refs.MEMORY:
+        return False  # bookkeeping has rules of its own
     over = state.status in _OVER if rule.action == "expire" else state.status == ERASED
     if over or state.head is None or now - state.created < rule.age:
         return False
@@ -300,7 +302,7 @@ def _protected(state: refs.RefState, guarded: bool) -> bool:
 
 
 def _grounds(
-    reader: Reader, part: Part, revisions: list[tuple[bytes, Obj]], named: set[Item]
+    reader: Reader, part: Part, revisions: list[tuple[bytes, Stored]], named: set[Item]
 ) -> set[Item]:
     """The observations among these that a memory cites."""
     return {

@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import chains, encode, memories, oid, refs, statements, tombs
+from remem.objects import chains, encode, gate, memories, oid, refs, statements, tombs, withheld
 from remem.objects.admit import DEFAULT_LIMIT_B, normalise
 from remem.objects.carry import FOLLOWS, cascade, fresh, rechain, recite, single_key
-from remem.objects.errors import BadInput, HeadMoved, NotFound, Refused, UsageError
+from remem.objects.errors import (
+    BadInput,
+    HeadMoved,
+    NotFound,
+    Refused,
+    ReviewRefused,
+    UsageError,
+)
 from remem.objects.memories import STATED
 from remem.objects.model import Deriver, Memory, Observation, Span
 from remem.objects.reader import Found
@@ -59,6 +66,21 @@ def revise(
         Blocked: it was forgotten.
         UsageError: the new text would hold before the old one did, or after its end.
     """
+    text, codes = gate.text(text)
+    head = _revise(tx, found, text, expected, since, reason, limit_b)
+    gate.keep(tx, found.part, head, refs.STATUSES[found.state.status], codes)
+    return head
+
+
+def _revise(
+    tx: Tx,
+    found: Found,
+    text: str,
+    expected: bytes | None,
+    since: int | None,
+    reason: str,
+    limit_b: int,
+) -> bytes:
     part, state = found.part, fresh(tx, found, expected)
     assert state.head is not None
     text = _checked(tx, part, text, limit_b)
@@ -150,11 +172,20 @@ def _new_text(
 ) -> bytes:
     """Give an observation another text, and carry it to what was derived from the old one."""
     assert state.head is not None
-    new = msgspec.structs.replace(old, salt=encode.ZERO_SALT, text=text, raw=None)
+    new = _reworded(tx, old, text)
     head = tx.put_revision(part, ref, new)
-    tx.record(part, "revise", ref, state, new=head, reason=reason, valid_from=starts)
+    against = [] if tx.actor.grant.owner else gate.instructions_in(new)
+    status = "quarantined" if against else None
+    tx.record(part, "revise", ref, state, new=head, reason=reason, valid_from=starts, status=status)
+    gate.keep(tx, part, head, "quarantined", against)
     cascade(tx, part, state.head, ref, starts, successor=head)
     return head
+
+
+def _reworded(tx: Tx, old: Observation, text: str) -> Observation:
+    """Evidence in other words, which are those of the principal who acts."""
+    origin = tx.actor.grant.word(old.origin)
+    return msgspec.structs.replace(old, salt=encode.ZERO_SALT, text=text, raw=None, origin=origin)
 
 
 def _new_sentence(
@@ -164,7 +195,8 @@ def _new_sentence(
     state = tx.reader.state(part, told)
     assert state is not None and state.head is not None
     sentence = tx.reader.object(part, state.head)
-    new = msgspec.structs.replace(sentence, salt=encode.ZERO_SALT, text=text, raw=None)
+    assert isinstance(sentence, Observation)
+    new = _reworded(tx, sentence, text)
     head = tx.put_revision(part, told, new)
     tx.record(part, "revise", told, state, new=head, reason=reason, valid_from=starts)
     for fact in facts:
@@ -208,11 +240,12 @@ def _restate(
         valid_from=starts,
         valid_to=old.valid_to if old.valid_to is not None and old.valid_to > starts else None,
     )
+    standing = withheld.kept(tx, state, statements.standing(tx))
     new = memories.create(
         tx,
         part,
         said,
-        status=statements.standing(tx),
+        status=standing,
         valid_from=starts,
         valid_to=said.valid_to,
         reason=reason,
@@ -220,9 +253,7 @@ def _restate(
     if new is None:
         meta: dict[str, object] = {**said.meta, "stated": tx.now}
         again = msgspec.structs.replace(said, meta=meta)
-        new = memories.create(
-            tx, part, again, status=statements.standing(tx), valid_from=starts, reason=reason
-        )
+        new = memories.create(tx, part, again, status=standing, valid_from=starts, reason=reason)
         assert new is not None
     tx.record(
         part,
@@ -311,6 +342,10 @@ def rollback(
         raise NotFound(f"'{oid.short(to)}' is no revision of '{oid.short(found.ref)}'")
     if to == state.head:
         return to
+    if not tx.actor.grant.owner and withheld.was_held_back(tx.reader, part, state, to):
+        raise ReviewRefused(
+            f"'{oid.short(to)}' was held back: only the owner goes back to it"
+        ).audited("release", "not_owner", part.number, found.ref)
     obj = tx.reader.object(part, to)
     _unblocked(tx, part, obj.text)
     starts = _since(tx, found, state, None)

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from remem.objects import encode
+from remem.objects import encode, refs
 from remem.objects.errors import UsageError
 from remem.objects.forget_plan import ERASED, revisions
 from remem.objects.model import Memory
@@ -20,7 +20,6 @@ from remem.objects.model import Memory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from remem.objects import refs
     from remem.objects.encode import Obj
     from remem.objects.forget_plan import Item
     from remem.objects.reader import Part, Reader
@@ -58,7 +57,7 @@ def fold(text: str) -> str:
 def _living(reader: Reader) -> Iterator[tuple[Part, bytes, refs.RefState]]:
     for part in reader.parts:
         for ref, state in reader.states(part):
-            if state.status != ERASED:
+            if state.status != ERASED and state.type <= refs.MEMORY:
                 yield part, ref, state
 
 
@@ -69,7 +68,8 @@ def _objects(reader: Reader, part: Part, ref: bytes, state: refs.RefState) -> It
             yield encode.decode(data)
         return
     for _, obj in revisions(reader, part, state):
-        yield obj
+        if isinstance(obj, encode.Obj):
+            yield obj
 
 
 def _holds(obj: Obj, patterns: list[re.Pattern[str]]) -> bool:

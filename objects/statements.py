@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import chains, encode, memories, tombs
+from remem.objects import chains, encode, gate, memories, refs, tombs
 from remem.objects.admit import DEFAULT_LIMIT_B, admit
 from remem.objects.errors import BadInput
 from remem.objects.model import Deriver, Incoming, Memory, Span
+from remem.objects.views import WITHHELD
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remem.objects.admit import Admitted
     from remem.objects.model import Scope
+    from remem.objects.reader import Part
     from remem.objects.tx import Tx
 
 KIND = "statement"  # kind of the evidence that stating makes
@@ -50,17 +54,35 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stated(msgspec.Struct, frozen=True):
-    """Outcome: object id of the head, ref, and "new" or "known"."""
+    """Outcome of stating.
+
+    Attributes:
+        id: object id of the head.
+        ref: its ref.
+        status: "new" or "known".
+        standing: trust status of the ref.
+        codes: what the admission gate found.
+    """
 
     id: bytes
     ref: bytes
     status: str
+    standing: str
+    codes: list[str] = []
 
 
 def say(
-    tx: Tx, scope: Scope, text: str, *, offset: int | None = None, limit_b: int = DEFAULT_LIMIT_B
+    tx: Tx,
+    scope: Scope,
+    text: str,
+    *,
+    offset: int | None = None,
+    limit_b: int = DEFAULT_LIMIT_B,
+    codes: Sequence[str] = (),
 ) -> Admitted:
     """Take a sentence in as evidence of what somebody states now.
+
+    ``codes`` are those that the gate found before, for its receipt.
 
     Raises:
         Blocked: it was forgotten.
@@ -74,7 +96,7 @@ def say(
         agent=scope.agent,
         session=scope.session,
     )
-    admitted = admit(tx, record, limit_b=limit_b)
+    admitted = admit(tx, record, limit_b=limit_b, codes=codes)
     if admitted.status == "blocked":
         raise tombs.refusal(tx.part(scope), admitted.ref, "add")
     return admitted
@@ -110,11 +132,14 @@ def state(
     for name, value in zip(("subject", "predicate", "object"), fact.triple, strict=True):
         if not value.strip():
             raise BadInput(f"the {name} is empty")
+    triple, text, codes = gate.stated(fact.triple, fact.text)
+    fact = msgspec.structs.replace(fact, triple=triple, text=text)
     part = tx.part(scope)
     cited = fact.cited
     span = None
     if cited is None:
-        cited = say(tx, scope, fact.text, offset=fact.offset, limit_b=limit_b).id
+        said = say(tx, scope, fact.text, offset=fact.offset, limit_b=limit_b, codes=codes)
+        cited = said.id
         span = Span(0, 0, len(fact.text))
     memory = Memory(
         encode.ZERO_SALT,
@@ -143,10 +168,74 @@ def state(
         valid_from=fact.starts,
         reason=fact.reason,
         held=held,
+        codes=codes,
     )
     found = tx.reader.state(part, ref)
     assert found is not None and found.head is not None
-    return Stated(found.head, ref, status)
+    return Stated(found.head, ref, status, refs.STATUSES[found.status], codes)
+
+
+def plain(
+    tx: Tx,
+    scope: Scope,
+    text: str,
+    *,
+    kind: str,
+    cues: list[str] | None = None,
+    trigger: str = "",
+    offset: int | None = None,
+    meta: dict[str, object] | None = None,
+    limit_b: int = DEFAULT_LIMIT_B,
+) -> Stated:
+    """State a memory that is no triple (a loop, a pin): its sentence is its evidence.
+
+    Raises:
+        Blocked: it was forgotten.
+        BadInput: it cannot be taken.
+    """
+    tx.flush()
+    said = say(tx, scope, text, limit_b=limit_b)
+    part = tx.part(scope)
+    told = tx.reader.object(part, said.id).text  # as admission has left it
+    memory = Memory(
+        encode.ZERO_SALT,
+        scope,
+        kind,
+        told,
+        None,
+        [said.id],
+        Span(0, 0, len(told)),
+        Deriver(memories.STATED),
+        1000,
+        None,
+        None,
+        offset,
+        cues or [],
+        trigger,
+        [],
+        meta or {},
+    )
+    status = said.receipt.status if said.receipt.status in WITHHELD else standing(tx)
+    memory, codes = gate.memory(tx, memory)
+    for _ in range(2):
+        ref = memories.create(tx, part, memory, status=status, valid_from=None, codes=codes)
+        if ref is not None:
+            return Stated(ref, ref, "new", _standing(tx, part, ref), codes)
+        ref = tx.reader.ref_of(part, encode.seal(memory, part.key)[0])
+        known = tx.reader.state(part, ref)
+        assert known is not None
+        shown = refs.STATUSES[known.status] not in WITHHELD and known.head is not None
+        if shown and not known.flags & refs.CLOSED and known.replaced_by is None:
+            standing_now = refs.STATUSES[known.status]
+            return Stated(known.head or ref, ref, "known", standing_now, codes)
+        memory = msgspec.structs.replace(memory, meta={**memory.meta, "stated": tx.now})
+    raise AssertionError("two objects of one transaction have the same id")
+
+
+def _standing(tx: Tx, part: Part, ref: bytes) -> str:
+    state = tx.reader.state(part, ref)
+    assert state is not None
+    return refs.STATUSES[state.status]
 
 
 def reworded(

@@ -147,6 +147,7 @@ class Store:
                     readonly=self.readonly,
                     map_b=self._map_b,
                     max_map_b=self._max_map_b,
+                    later=fmt.LATER,
                 )
                 self._now = (mark, env, number)
                 return self._now

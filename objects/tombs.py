@@ -16,11 +16,12 @@ import msgspec
 
 from remem.objects import oid
 from remem.objects.errors import Blocked, NotFound
+from remem.objects.model import Draft, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from remem.objects.encode import Obj
+    from remem.objects.encode import Obj, Stored
     from remem.objects.reader import Part, Reader
     from remem.objects.tx import Tx
 
@@ -71,8 +72,10 @@ def value_key(part: Part, text: str) -> bytes:
     return part.prefix + oid.keyed(part.key, b"value", value, length=DIGEST_B)
 
 
-def values_of(obj: Obj) -> list[str]:
+def values_of(obj: Stored) -> list[str]:
     """What of an object must not come back: its text, and a triple in plain words."""
+    if isinstance(obj, Draft | Run):
+        return []
     triple = getattr(obj, "triple", None)
     if triple is None:
         return [obj.text]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import audit, encode, oid, refs
+from remem.objects import audit, encode, lists, oid, refs, withheld
 from remem.objects.errors import HeadMoved, IntegrityError, NotFound, ScopeRefused, UsageError
 from remem.objects.kv import MAX_KEY_B
 from remem.objects.model import Memory, Scope
@@ -20,6 +20,7 @@ from remem.objects.reader import Part, Reader, encode_part
 if TYPE_CHECKING:
     from remem.objects.kv import Txn
     from remem.objects.scope import Actor
+    from remem.objects.signing import Guard
 
 _KEY_B = 32
 _FLUSH_ROWS = 4096
@@ -38,7 +39,10 @@ class Tx:
         """Begin at a record time that is later than every earlier one, whatever the clock says."""
         self.txn = txn
         self.actor = actor
-        self.reader = Reader(txn, actor.grant)
+        grant = actor.grant
+        # Who writes without reading: the transaction has to see what is there, its answers do not.
+        seeing = grant if grant.reads else msgspec.structs.replace(grant, reads=True)
+        self.reader = Reader(txn, seeing)
         last = int.from_bytes(txn.get("meta", b"clock") or b"\0", "big", signed=True)
         self.now = max(now, last + 1)
         self._head = self.reader.audit_head()
@@ -50,8 +54,11 @@ class Tx:
         self._lanes: dict[tuple[int, str, str], int] = {}
         self._parts: dict[tuple[str, str, str], Part] = {}
         self._places: dict[tuple[str | None, str | None, str | None], Scope] = {}
+        self.guard = _guard(txn)  # of a protected store: what has to be signed
+        self.gate = 0  # version of the admission gate that was noted in this transaction
         self.has_revisions = txn.count("revs") > 0
         self.has_values = txn.count("values") > 0
+        self.has_refused = txn.count("refused") > 0
 
     # -- places -------------------------------------------------------------------------------
 
@@ -81,7 +88,7 @@ class Tx:
         part = self._parts.get(names)
         if part is None:
             grant = self.actor.grant
-            if not grant.sees(*names) or not (grant.writes or grant.owner):
+            if not grant.sees(*names) or not grant.changes:
                 raise ScopeRefused(f"'{grant.principal}' may not write to this scope").audited(
                     "create", "scope_refused", 0, None
                 )
@@ -130,13 +137,13 @@ class Tx:
 
     # -- objects ------------------------------------------------------------------------------
 
-    def put_object(self, part: Part, obj: encode.Obj) -> bytes:
+    def put_object(self, part: Part, obj: encode.Stored) -> bytes:
         """Store an object (with the zero salt) and return its id."""
         object_id, data = encode.seal(obj, part.key)
         self.store_object(part, object_id, data, obj)
         return object_id
 
-    def put_revision(self, part: Part, ref: bytes, obj: encode.Obj) -> bytes:
+    def put_revision(self, part: Part, ref: bytes, obj: encode.Stored) -> bytes:
         """Store an object (with the zero salt) as a revision of a ref and return its id.
 
         An object belongs to one ref.  Where the very same one is another's already, this one names
@@ -157,7 +164,7 @@ class Tx:
             return object_id
         return owner
 
-    def store_object(self, part: Part, object_id: bytes, data: bytes, obj: encode.Obj) -> None:
+    def store_object(self, part: Part, object_id: bytes, data: bytes, obj: encode.Stored) -> None:
         """Store an object that was sealed already.
 
         Raises:
@@ -168,6 +175,7 @@ class Tx:
                 if self.txn.get("objects", part.prefix + cited) is None:
                     raise NotFound(f"no observation '{oid.short(cited)}' in this scope")
         self.txn.put("objects", part.prefix + object_id, data)
+        lists.add_object(self.txn, part, object_id, obj)
 
     def twin(self, part: Part, own_id: bytes) -> bytes | None:
         """The ref that a pack brought for what would have this id, had it been made here."""
@@ -191,29 +199,43 @@ class Tx:
         valid_to: int | None = None,
         reason: str = "",
     ) -> refs.Entry:
-        """Begin a ref with its first object."""
-        return self._append(
-            part,
+        """Begin a ref with its first object.
+
+        Raises:
+            ScopeRefused: the principal may not begin such a ref.
+        """
+        code = refs.STATUS_CODE[status]
+        if not self.actor.grant.owner:
+            from remem.objects import authorship
+
+            code = authorship.status_of_word(self.actor.grant, code)
+        entry = refs.Entry(
+            self._next_seq(part),
+            0,
+            object_id,
             None,
-            refs.Entry(
-                self._next_seq(part),
-                0,
-                object_id,
-                None,
-                object_id,
-                refs.STATUS_CODE[status],
-                valid_from,
-                valid_to,
-                None,
-                self.now,
-                self.actor.grant.principal,
-                self.actor.surface,
-                reason,
-                lane,
-                kind,
-                0,
-            ),
+            object_id,
+            code,
+            valid_from,
+            valid_to,
+            None,
+            self.now,
+            self.actor.grant.principal,
+            self.actor.surface,
+            reason,
+            lane,
+            kind,
+            0,
         )
+        self._permit(part, None, entry)
+        return self._append(part, None, entry)
+
+    def _permit(self, part: Part, state: refs.RefState | None, entry: refs.Entry) -> None:
+        """Raise unless the principal who acts may append an entry (`remem.objects.authorship`)."""
+        if not self.actor.grant.owner:
+            from remem.objects import authorship
+
+            authorship.check(self, part, state, entry)
 
     def record(
         self,
@@ -252,7 +274,7 @@ class Tx:
         """
         grant = self.actor.grant
         present = self.reader.state(part, ref)
-        if present is None or not (grant.writes or grant.owner):
+        if present is None or not grant.changes:
             raise ScopeRefused(f"'{grant.principal}' may not write to this scope").audited(
                 op, "scope_refused", part.number, ref
             )
@@ -263,13 +285,21 @@ class Tx:
         if self.reader.forgets and op not in _OF_THE_FORGOTTEN:
             if self.reader.erased(part, ref) and self.txn.get("tombs", part.prefix + ref):
                 raise self.reader.forgotten(part, ref).audited(op, "forgotten", part.number, ref)
+        code = state.status if status is None else refs.STATUS_CODE[status]
+        if not grant.owner:
+            from remem.objects import authorship
+
+            code = authorship.status_of_change(self, part, state, new, code)
+            fresh = new is not None and new != state.head
+            if fresh and code not in withheld.FOLLOWED and withheld.says_again(self, part, new):
+                code = withheld.QUARANTINED
         entry = refs.Entry(
             self._next_seq(part),
             refs.OP_CODE[op],
             ref,
             state.head,
             new if new is not None else state.head,
-            state.status if status is None else refs.STATUS_CODE[status],
+            code,
             state.valid_from if valid_from is msgspec.UNSET else valid_from,
             state.valid_to if valid_to is msgspec.UNSET else valid_to,
             state.replaced_by if replaced_by is msgspec.UNSET else replaced_by,
@@ -281,6 +311,7 @@ class Tx:
             state.type,
             state.last,
         )
+        self._permit(part, state, entry)
         if new is not None and new != ref:
             self.txn.put_new("revs", part.prefix + new, ref)
             self.has_revisions = True
@@ -321,6 +352,9 @@ class Tx:
 
     def _append(self, part: Part, state: refs.RefState | None, entry: refs.Entry) -> refs.Entry:
         data = refs.encode_entry(entry)
+        digest = oid.digest(data)
+        if self.guard is not None:
+            self.guard.entry(self, part, state, entry, digest)
         if self._log_part != part.number:
             self.flush()
             self._log_part = part.number
@@ -330,7 +364,12 @@ class Tx:
         elif not self.txn.put_new("refs", part.prefix + entry.ref, after):
             raise IntegrityError(f"the ref '{oid.short(entry.ref)}' exists already")
         self._log.append((part.prefix + entry.seq.to_bytes(8, "big"), data))
-        self._row(refs.OPS[entry.op], part.number, entry.ref, "done", entry.seq, oid.digest(data))
+        lists.add_entry(self.txn, part, entry)
+        if entry.status in withheld.FOLLOWED or (
+            state is not None and state.status in withheld.FOLLOWED
+        ):
+            withheld.follow(self, part, state, entry)
+        self._row(refs.OPS[entry.op], part.number, entry.ref, "done", entry.seq, digest)
         if len(self._log) >= _FLUSH_ROWS:
             self.flush()
         return entry
@@ -338,8 +377,26 @@ class Tx:
     # -- the audit chain ----------------------------------------------------------------------
 
     def refuse(self, action: str, outcome: str, part: int, ref: bytes | None) -> None:
-        """Append a row for something that was refused (it commits with the transaction)."""
+        """Append a row for something that was refused (it commits with the transaction).
+
+        Or, with the outcome "done", for what was done and is no entry of a log.
+
+        Raises:
+            SignatureNeeded: that has to be signed, and the actor brings no key.
+        """
+        signer = None
+        if self.guard is not None and outcome == "done":
+            signer = self.guard.row(self, action, part, ref)
         self._row(action, part, ref, outcome, 0, None)
+        if self.guard is not None and signer is not None:
+            self.guard.sign_row(self, signer, self._head.seq, ref, self._head.hash)
+
+    def attest(self, action: str, outcome: str, digest: bytes) -> None:
+        """Append a row for a change of a record that has no ref, with a digest of its new bytes.
+
+        The record must hold enough of what nobody can guess, or its digest would tell it.
+        """
+        self._row(action, 0, None, outcome, 0, digest)
 
     def _row(
         self,
@@ -387,6 +444,15 @@ class Tx:
         if changed:
             self.txn.put("meta", b"audit", audit.encode_head(self._head))
             self.txn.put("meta", b"clock", self.now.to_bytes(8, "big", signed=True))
+
+
+def _guard(txn: Txn) -> Guard | None:
+    """What asks for signatures, where the store is protected; elsewhere it is not even imported."""
+    if txn.get("meta", b"owner") is None:
+        return None
+    from remem.objects import signing
+
+    return signing.guard(txn)
 
 
 def _twin_key(part: Part, own_id: bytes) -> bytes:

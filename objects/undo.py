@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remem.objects import carry, chains, memories, oid, refs
+from remem.objects import carry, chains, memories, oid, refs, tiers
 from remem.objects.errors import NotFound, Refused
 from remem.objects.model import Memory
-from remem.objects.views import UNDO, WITHHELD
+from remem.objects.views import WITHHELD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from remem.objects.encode import Stored
     from remem.objects.reader import Part, Reader
     from remem.objects.tx import Tx
 
@@ -29,6 +30,7 @@ _OP_TO = {
     "rejected": "reject",
     "orphaned": "orphan",
     "expired": "expire",
+    "pending": "quarantine",
 }
 _FLAGS = ((refs.PINNED, "pin", "unpin"), (refs.HELD, "hold", "unhold"))
 
@@ -87,7 +89,7 @@ def undo(tx: Tx, part: Part, seq: int) -> list[refs.Entry]:
     own = [e for e in entries if e.reason != chains.LINK]
     if not own:
         raise Refused("this operation has only linked chains, which follow from their facts")
-    reason = f"{UNDO}-{own[0].seq}"
+    reason = f"{refs.UNDO}-{own[0].seq}"
     made: list[refs.Entry] = []
     for ref in dict.fromkeys(e.ref for e in reversed(own)):
         made += _Taking(tx, part, ref, own, reason).run()
@@ -113,7 +115,7 @@ class _Taking:
             raise Refused("what was forgotten stays forgotten", hint=_RESTORE)
         log = list(tx.reader.entries(part, state))
         self._check_unchanged(log)
-        was = tx.reader.object(part, state.head)
+        was = _stored(tx.reader, part, ref, state.head)
         earlier = [e for e in log if e.seq < self.own[0].seq]
         before = refs.fold(reversed(earlier))
         if before is None:
@@ -124,6 +126,7 @@ class _Taking:
         if state.type == refs.MEMORY:
             now = tx.reader.state(part, ref)
             assert now is not None and now.head is not None
+            assert isinstance(was, Memory)
             carry.rechain(tx, part, ref, was, tx.reader.object(part, now.head))
         return self.made
 
@@ -160,10 +163,11 @@ class _Taking:
         """Bring head, status, end and marks back to what they were."""
         status = refs.STATUSES[before.status]
         if before.head != state.head and before.head is not None and state.head is not None:
-            self.tx.reader.object(self.part, before.head)  # its bytes must be there
+            _stored(self.tx.reader, self.part, self.ref, before.head)  # its bytes must be there
             self._allow(state, status)
             self._record("rollback", new=before.head, status=status, valid_from=before.valid_from)
-            carry.recite(self.tx, self.part, self.ref, state.head, before.head)
+            if state.type == refs.MEMORY:
+                carry.recite(self.tx, self.part, self.ref, state.head, before.head)
             self._drop_derived(state)
         elif before.status != state.status:
             self._allow(state, status)
@@ -178,6 +182,8 @@ class _Taking:
     def _restore_end(self, before: refs.RefState, earlier: list[refs.Entry]) -> None:
         """Bring the ref's own end back; what its chain makes of it is linked afterwards."""
         end, by, closed = self._stated_end(before), None, False
+        if before.type == refs.OBSERVATION:
+            end = tiers.own_end(earlier)  # newest first
         for entry in earlier:
             if entry.op in _ENDS and entry.reason != chains.LINK:
                 if refs.OPS[entry.op] != "reopen":
@@ -188,18 +194,23 @@ class _Taking:
         assert now is not None
         same = (now.valid_to, now.replaced_by, bool(now.flags & refs.CLOSED)) == (end, by, closed)
         if not same:
-            op = "supersede" if by is not None else "close" if closed else "reopen"
+            ended = now.replaced_by is not None or now.flags & refs.CLOSED
+            back = "reopen" if ended or now.type == refs.MEMORY else "promote"
+            op = "supersede" if by is not None else "close" if closed else back
             self._record(op, valid_to=end, replaced_by=by)
 
     def _stated_end(self, before: refs.RefState) -> int | None:
         assert before.head is not None
-        obj = self.tx.reader.object(self.part, before.head)
+        obj = _stored(self.tx.reader, self.part, self.ref, before.head)
         return obj.valid_to if isinstance(obj, Memory) else None
 
     def _allow(self, state: refs.RefState, status: str) -> None:
-        """Nobody but the owner lets out what was withheld, unless it was by an undo."""
+        """Nobody but the owner lets out what was withheld, unless by an undo of his own."""
         held = refs.STATUSES[state.status] in WITHHELD and status not in WITHHELD
-        taken_back = self.own[-1].reason.startswith(UNDO)
+        last = self.own[-1]
+        taken_back = (
+            last.reason.startswith(refs.UNDO) and last.principal == self.tx.actor.grant.principal
+        )
         if held and not taken_back and not self.tx.actor.grant.owner:
             raise Refused(f"only the owner releases '{oid.short(self.ref)}'").audited(
                 "release", "not_owner", self.part.number, self.ref
@@ -255,11 +266,23 @@ class _Taking:
                 chains.relink_of(tx, part, ref)
 
 
+def _stored(reader: Reader, part: Part, ref: bytes, object_id: bytes) -> Stored:
+    """An object of any type whose ref is being taken back.
+
+    Raises:
+        NotFound: its bytes are gone.
+    """
+    state = reader.state(part, ref)
+    if state is not None and state.type > refs.MEMORY:
+        return reader.bookkeeping(part, object_id)
+    return reader.object(part, object_id)
+
+
 def _target(entries: Sequence[refs.Entry]) -> int | None:
     """The entry that an operation took back, or None when it is no undo."""
     for entry in entries:
         word, _, number = entry.reason.partition("-")
-        if word == UNDO and number.isdigit() and entry.origin is None:
+        if word == refs.UNDO and number.isdigit() and entry.origin is None:
             return int(number)
     return None
 

@@ -37,7 +37,6 @@ VIEWS = ("now", "history", "changes")
 WITHHELD = frozenset(
     ("quarantined", "pending", "orphaned", "rejected", "expired", "user_belief", "erased")
 )
-UNDO = "undo"  # reasons of entries that take an operation back begin so
 CURRENT, HISTORICAL, CHANGED = "current", "historical", "changed"
 MAX_STEPS = 100_000  # from one statement to the one that holds in its place
 
@@ -138,8 +137,8 @@ class Eye:
     def _look(self, part: Part, ref: bytes) -> Sight | None:
         lens, reader = self.lens, self.reader
         latest = reader.state(part, ref)
-        if latest is None:
-            return None
+        if latest is None or latest.type > refs.MEMORY:
+            return None  # drafts and runs are bookkeeping: no view shows them
         state: refs.RefState | None = latest
         if lens.known_at is not None:
             if not lens.allows(latest.status) and not self._undone(part, latest):
@@ -161,10 +160,10 @@ class Eye:
             if entry.status != _REJECTED:
                 break
             rejected = entry
-        return rejected is not None and rejected.reason.startswith(UNDO)
+        return rejected is not None and rejected.reason.startswith(refs.UNDO)
 
     def _grounded(self, part: Part, sight: Sight) -> bool:
-        """False for a derived memory all of whose evidence is set apart."""
+        """False for a derived memory with all its evidence set apart, a summary with some."""
         if sight.believed.type != refs.MEMORY:
             return True
         if sight.grounded is None:
@@ -176,11 +175,10 @@ class Eye:
         obj = self.reader.object(part, sight.believed.head)
         if not isinstance(obj, Memory) or obj.deriver.name == memories.STATED:
             return True
-        for cited in obj.cites:
-            state = self.reader.state(part, self.reader.ref_of(part, cited))
-            if state is None or state.status not in _TAINTED or self.lens.allows(state.status):
-                return True
-        return False
+        states = (self.reader.state(part, self.reader.ref_of(part, c)) for c in obj.cites)
+        fine = (s is None or s.status not in _TAINTED or self.lens.allows(s.status) for s in states)
+        # A summary has the words of each of its sources.
+        return all(fine) if memories.is_summary(obj) else any(fine)
 
     def _held(self, part: Part, state: refs.RefState) -> refs.RefState | None:
         """The state with the revision in force at the instant asked about, or None before it."""
@@ -192,10 +190,14 @@ class Eye:
         if state.first == state.last:
             return undated
         ends = state.starts
+        stood: dict[bytes | None, bool] = {}
         for entry in self.reader.entries(part, state):
+            stood.setdefault(entry.new, lens.allows(entry.status))
             if lens.known_at is not None and entry.time > lens.known_at:
                 continue
             starts = state.created if entry.valid_from is None else entry.valid_from
+            if not stood[entry.new]:
+                continue  # words that were set apart when others took their place
             if starts <= at and entry.new is not None:
                 stops = [t for t in (entry.valid_to, state.valid_to, ends) if t is not None]
                 by = entry.replaced_by if entry.valid_to == min(stops) else None
@@ -265,6 +267,8 @@ class Eye:
             memory = self.reader.object(part, state.head)
             if not isinstance(memory, Memory) or observation not in memory.cites:
                 continue
+            if memories.is_summary(memory):
+                continue  # it claims nothing that could hold in the place of its sources
             if told is None:
                 obj = self.reader.object(part, observation)
                 assert isinstance(obj, Observation)
@@ -309,6 +313,8 @@ class Eye:
         state = sight.believed
         if state.first == state.last:
             return False
+        if not self._stood(part, state, revision):
+            return False
         entries = (self.reader.entry(part, seq),) if seq else self.reader.entries(part, state)
         for entry in entries:
             if entry.new != revision or entry.ref != ref:
@@ -319,6 +325,12 @@ class Eye:
             begun = self.lens.as_of is None or starts <= self.lens.as_of
             return begun and not self._same_words(part, sight, revision)
         return False
+
+    def _stood(self, part: Part, state: refs.RefState, revision: bytes) -> bool:
+        """False for words that were set apart when others took their place: no view shows them."""
+        entries = self.reader.entries(part, state)
+        last = next((e for e in entries if e.new == revision), None)
+        return last is None or self.lens.allows(last.status)
 
     def _same_words(self, part: Part, sight: Sight, revision: bytes) -> bool:
         """True for a revision that says what the head says: only its evidence was another."""

@@ -1,4 +1,4 @@
-"""Commits and commands as claims: files, reverts, version tags, exit codes."""
+"""Commits, tags and commands as claims: files, reverts, versions, exit codes."""
 
 from __future__ import annotations
 
@@ -45,6 +45,17 @@ def commit_claims(observation: Observation) -> Iterator[Claim]:
         yield Claim("event", line, who, _DONE[status], path, start, stop)
     if "\n@@ -" in text or "diff --git " in text:
         yield from diff_claims(text)
+
+
+def tag_claims(observation: Observation) -> Iterator[Claim]:
+    """Derive which commit a tag names; a tag that was moved names another one from then on."""
+    tag = observation.meta.get("tag")
+    who = _commit_of(observation)
+    if not isinstance(tag, str) or not tag or not who:
+        return
+    end = len(observation.text) if (first := observation.text.find("\n")) < 0 else first
+    line = f"tag {tag} is commit {who}"
+    yield Claim("event", line, f"tag {tag}", "commit", who, 0, end, single=True)
 
 
 def exit_claims(observation: Observation) -> Iterator[Claim]:

@@ -24,13 +24,13 @@ _HUNK = re.compile(
 )
 _MORE = re.compile(r"[+ ]|-(?!-(?:-? |$))")  # after the counted lines; "-- " signs a mail
 _RENAMED = re.compile(r"rename (?P<way>from|to) (?P<path>.+)")
-_SYMBOL = re.compile(
+SYMBOL = re.compile(
     r"\s*(?:export |default |pub(?:\([a-z]+\))? |public |private |protected |static "
     r"|abstract |async |final |inline |override )*"
     r"(?:def|class|func|fn|function\*?|struct|enum|trait|interface|module|sub) "
     r"(?:\([^)]*\) )?(?P<name>[^\W\d][\w$]*)"
 )
-_SETTING = re.compile(
+SETTING = re.compile(
     r"""\s*["']?(?P<name>[A-Za-z_][\w.@/-]*)["']?\s*(?:[:=]|==|~=|>=|<=)\s*["']?"""
     r"""[\^~v]?(?P<value>\d+(?:\.\d+)+[0-9A-Za-z]*(?:[-+.][0-9A-Za-z]+)*)["']?\s*[,;]?\s*(?:#.*)?"""
 )
@@ -80,10 +80,11 @@ def diff_claims(text: str) -> Iterator[Claim]:
             line = f"renamed {file.old} to {file.path}"
             yield Claim("event", line, file.path, "renamed_from", file.old, file.start, file.end)
         for predicate, value, start, end in file.notes:
-            yield _note(file.path, predicate, value, start, end)
+            yield note(file.path, predicate, value, start, end)
 
 
-def _note(path: str, predicate: str, value: str, start: int, end: int) -> Claim:
+def note(path: str, predicate: str, value: str, start: int, end: int) -> Claim:
+    """Make the claim of what a diff does to a file: a symbol, or a version that is set."""
     if predicate.startswith("version "):
         name = predicate.removeprefix("version ")
         line = f"{name} in {path} is {value}"
@@ -176,7 +177,7 @@ class _Diff:
         head = _HUNK.fullmatch(self._lines[self._at])
         assert head is not None
         old, new = int(head["old"] or 1), int(head["new"] or 1)
-        if head["where"] and (where := _SYMBOL.match(head["where"])):
+        if head["where"] and (where := SYMBOL.match(head["where"])):
             self._add(file, "touches", where["name"], self._place)
         self._step()
         removed: dict[str, tuple[str, int]] = {}
@@ -206,9 +207,9 @@ class _Diff:
         """Read a line of a hunk; removed has the settings taken away so far."""
         if sign == " ":
             return
-        if symbol := _SYMBOL.match(line):
+        if symbol := SYMBOL.match(line):
             self._add(file, "adds" if sign == "+" else "removes", symbol["name"], self._place)
-        setting = _SETTING.fullmatch(line) if len(line) <= MAX_NAME else None
+        setting = SETTING.fullmatch(line) if len(line) <= MAX_NAME else None
         if setting is None:
             return
         name, value = setting["name"], setting["value"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import chains, encode, memories, refs
+from remem.objects import chains, encode, gate, memories, refs
 from remem.objects.errors import Blocked
 from remem.objects.model import Deriver, Memory, Observation, Span
 from remem.objects.undo import ENDED
@@ -37,7 +37,9 @@ _BEFORE = re.compile(r"(?:[^\W_][\w'\u2019-]*,? +){1,5}$")
 _BEHIND = re.compile(
     r"(?:(?! +(?:and|but|so|because|while|when|where|which|who|that)\b)[^.,;:!?()\n\u2026\u2014])*"
 )
-WITHDRAWN = "rederived"  # reason of what is no longer said
+LEDGER = "ledger"  # the track of parsers
+MODEL = "model_claim"  # status of what a model claims; a person may still find it right
+WITHDRAWN = chains.WITHDRAWN
 _DERIVERS_OWN = frozenset((WITHDRAWN, "withheld"))
 
 
@@ -127,17 +129,26 @@ def apply(
         )
         if ends is not None and memory.valid_from is not None and memory.valid_from >= ends:
             memory = msgspec.structs.replace(memory, valid_from=None)
+        memories.check(memory)
+        # What a parser counts, or reads from a field such as the exit status, is no word of the
+        # passage; no model writes this track.
+        against = [] if kind.name == LEDGER else gate.derived(memory, observation)
+        if against and kind.status != MODEL:
+            # What a parser says beyond its passage is a fault of the parser: nobody need review it.
+            tx.refuse("derive", against[0].partition(":")[0], part.number, ref)
+            continue
         try:
             _, status = chains.put(
                 tx,
                 part,
                 memory,
-                status=kind.status,
+                status="quarantined" if against else kind.status,
                 single=claim.single
                 if single is None
                 else single(part.collection, claim.predicate, claim.single),
                 valid_from=starts,
                 held=held,
+                codes=against,
             )
         except Blocked as refused:
             if refused.refusal is not None:
@@ -177,9 +188,9 @@ def _keep(
     state, memory = memories.head(tx, part, ref)
     if refs.STATUSES[state.status] == "rejected":
         tx.flush()
-        last = tx.reader.entry(part, state.last)
-        if last.reason in _DERIVERS_OWN:
-            tx.record(part, "release", ref, state, status=kind.status, reason=WITHDRAWN)
+        if tx.reader.entry(part, state.last).reason in _DERIVERS_OWN:
+            status = _before(tx, part, state, kind.status)
+            tx.record(part, "release", ref, state, status=status, reason=WITHDRAWN)
             chains.relink_of(tx, part, ref)
             held.drop()
         return True  # a verdict of somebody else stands
@@ -203,6 +214,15 @@ def _keep(
         memories.replace(tx, part, ref, state, made, reason=WITHDRAWN)
         held.drop()
     return True
+
+
+def _before(tx: Tx, part: Part, state: refs.RefState, status: str) -> str:
+    """The status that a memory had before its deriver withdrew it: a verdict on it stands."""
+    for entry in tx.reader.entries(part, state):
+        own = refs.OPS[entry.op] == "reject" and entry.reason in _DERIVERS_OWN
+        if not own:
+            return refs.STATUSES[entry.status]
+    return status
 
 
 def _withdraw(tx: Tx, part: Part, ref: bytes, observation: bytes, reason: str) -> int:

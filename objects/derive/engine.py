@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import chains, refs, statements
+from remem.objects import chains, lists, refs, statements, tiers
 from remem.objects.derive import ledger, queue, rules
 from remem.objects.derive.apply import Derived, Kind, Named, apply
 from remem.objects.errors import RememError
@@ -262,9 +262,15 @@ class _Runner:
 
 
 def _speaks(state: refs.RefState, observation: Observation) -> bool:
-    """Whether claims may be drawn from an observation: shown, in force, no stated triple."""
-    withheld = refs.STATUSES[state.status] in WITHHELD
-    return not withheld and not _ended(state) and observation.kind != statements.KIND
+    """Whether claims may be drawn from an observation.
+
+    It is shown, in force and kept for good; it states no triple and opens no consolidation.
+    """
+    if refs.STATUSES[state.status] in WITHHELD or _ended(state):
+        return False
+    if tiers.is_short(state, observation) or lists.letter_of(observation) == lists.BRIEF:
+        return False
+    return observation.kind != statements.KIND
 
 
 def _ended(state: refs.RefState) -> bool:

@@ -1,9 +1,9 @@
 """The ledger: claims that parsers read from structure, none of which a model can write.
 
 Read are JSON, CSV, HTTP heads and unified diffs that make up the text of an observation, the exit
-codes of commands, and commits.  Prose has no structure and derives nothing; neither does structure
-that is malformed in any place: a guess about the rest would be no record.  What an agent wrote or
-what came from an untrusted source is not looked at.
+codes of commands, commits and the outlines of their changes.  Prose has no structure and derives
+nothing; neither does structure that is malformed in any place: a guess about the rest would be no
+record.  What an agent wrote or what came from an untrusted source is not looked at.
 
 A document that says where it came from (a source with a URI and no id of an item in it) is the same
 document when it comes again, so that its values replace the earlier ones; values of anything else
@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from remem.objects.derive._ledger_commit import commit_claims, exit_claims
+from remem.objects.derive._ledger_commit import commit_claims, exit_claims, tag_claims
 from remem.objects.derive._ledger_csv import csv_claims
 from remem.objects.derive._ledger_diff import diff_claims
 from remem.objects.derive._ledger_http import http_claims
 from remem.objects.derive._ledger_json import json_claims
 from remem.objects.derive.claim import Claim
+from remem.objects.derive.outline import is_outline, outline_claims
 from remem.objects.model import Observation
 
 __all__ = ["MAX_CLAIMS", "MAX_TEXT", "NAME", "VERSION", "derive"]
@@ -59,7 +60,11 @@ def _claims(observation: Observation) -> Iterator[Claim]:
         return exit_claims(observation)
     if observation.kind == "commit":
         return commit_claims(observation)
+    if observation.kind == "tag":
+        return tag_claims(observation)
     text = observation.text
+    if observation.kind == "diff" and is_outline(text):
+        return outline_claims(text)
     first = text.lstrip()[:1]
     document = _document(observation)
     if first in ("{", "["):

@@ -43,6 +43,7 @@ _BROUGHT = frozenset(
         "quarantine",
         "reject",
         "reopen",
+        "promote",
     )
 )
 

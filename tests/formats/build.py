@@ -16,11 +16,21 @@ from pathlib import Path
 
 import msgspec
 
-from remem.objects import audit, encode, oid, refs, tombs
+from remem.objects import audit, checkpoint, draft_rows, encode, keys, oid, refs, signing, tombs
 from remem.objects import format as fmt
 from remem.objects.admit import Receipt
 from remem.objects.kv import Txn
-from remem.objects.model import Deriver, Memory, Observation, Scope, Source, Span
+from remem.objects.model import (
+    Deriver,
+    Draft,
+    Memory,
+    Observation,
+    Operation,
+    Run,
+    Scope,
+    Source,
+    Span,
+)
 from remem.objects.reader import Part, encode_part
 from remem.objects.scope import Actor, Grant
 from remem.objects.store import Store
@@ -100,7 +110,7 @@ FULL = observation(
         "b": {"y": "x" * 32, "x": b"\0\xff"},
     },
 )
-OBJECTS: dict[str, Observation | Memory] = {
+OBJECTS: dict[str, encode.Stored] = {
     "observation-minimal": MINIMAL,
     "observation-full": FULL,
     "memory-minimal": memory("tea is at four", [bytes(range(32))]),
@@ -120,7 +130,33 @@ OBJECTS: dict[str, Observation | Memory] = {
         anchors=["a.py", "main"],
         meta={"seen": 2},
     ),
-}
+    "draft-full": Draft(
+        encode.ZERO_SALT,
+        SCOPE,
+        Deriver("consolidate", 1),
+        T0,
+        "two of them",
+        [
+            Operation(
+                1, "supersede", bytes(range(1, 33)), bytes(range(2, 34)), bytes(range(3, 35)),
+                None, None, None, [], "newer", "consolidation", 1, "", "",
+            ),
+            Operation(
+                3, "close", None, bytes(range(4, 36)), bytes(range(5, 37)),
+                None, None, T0 + 1, [], "", "consolidation", 2, "denied", "it goes on",
+            ),
+            Operation(
+                4, "retire-duplicate", None, bytes(range(6, 38)), bytes(range(7, 39)),
+                bytes(range(8, 40)), bytes(range(9, 41)), None, [bytes(range(10, 42))], "", "bot",
+                1, "approved", "",
+            ),
+        ],
+        {"from": "00"},
+    ),
+    "run-full": Run(
+        encode.ZERO_SALT, SCOPE, T0, T0 + 5, {"drafted": 2, "expired": 0}, ["a note"], {}
+    ),
+}  # fmt: skip
 VALUE = "\u00ab Tea\u00a0 at FOUR\u2026 \u00bb!"
 REF = encode.seal(MINIMAL, HOME.key)[0]
 LATER = encode.seal(observation("tea at five"), HOME.key)[0]
@@ -187,7 +223,38 @@ def vectors() -> dict[str, object]:
         "head": audit.encode_head(head).hex(),
         "part": encode_part(HOME).hex(),
         "source": {"digest": oid.keyed(HOME.key, b"file:notes.txt", b"7").hex()},
+        "signing": signatures(),
         "value": {"digest": tombs.value_key(HOME, VALUE)[4:].hex(), "text": VALUE},
+    }
+
+
+SEED = bytes(range(32))
+STORE_ID = bytes(range(16))
+PASSPHRASE = "caf\u00e9 au lait"
+
+
+def signatures() -> dict[str, object]:
+    """What an owner's key makes: a key file, a signature, a checkpoint."""
+    signer = keys.Signer.from_seed(SEED)
+    created = ENTRIES["create"]
+    message = signing.entry_message(
+        STORE_ID, HOME.number, created, oid.digest(refs.encode_entry(created))
+    )
+    made = signing.Signature(keys.key_id(signer.public), signer.sign(message))
+    last = rows()["row-refused"]
+    head = audit.row_hash(audit.encode_row(last))
+    note = checkpoint.Checkpoint(checkpoint.origin_of(STORE_ID), 2, head, last.time, 1)
+    return {
+        "seed": SEED.hex(),
+        "store": STORE_ID.hex(),
+        "passphrase": PASSPHRASE,
+        "owner": signing.encode_owner(signing.OwnerKey(signer.public, T0)).hex(),
+        "file": keys.seal(
+            signer, PASSPHRASE, STORE_ID, cost=1 << 10, salt=SEED[:16], nonce=SEED[:12]
+        ),
+        "sign-create": {"message": message.hex(), "bytes": signing.encode_signature(made).hex()},
+        "checkpoint": checkpoint.sign(note, signer),
+        "verifier": checkpoint.verifier(checkpoint.Key(note.origin, signer.public)),
     }
 
 
@@ -216,7 +283,7 @@ def make_store(root: Path) -> None:
     store = Store.create(str(root), map_b=1 << 20)
     env = store.env()
     env.write(_parts)
-    for number, step in enumerate((_evidence, _memories, _changes, _ends, _pack), start=1):
+    for number, step in enumerate((_evidence, _memories, _changes, _ends, _pack, _waits), start=1):
 
         def change(txn: Txn, number: int = number) -> None:
             tx = Tx(txn, OWNER, T0 + number * 60_000_000)
@@ -337,6 +404,21 @@ def _pack(tx: Tx) -> None:
         ),
     )  # fmt: skip
     tx.add_twin(HOME, encode.seal(obj, HOME.key)[0], ref)
+
+
+def _waits(tx: Tx) -> None:
+    """A draft with a pending claim, and an observation that is held back."""
+    held = observation("remember this rule", origin="tool")
+    _observe(tx, held, status="quarantined")
+    claim = memory("scones come on sunday", [REF], deriver=Deriver("consolidate"))
+    claimed = tx.put_object(HOME, claim)
+    tx.txn.put("cites", HOME.prefix + REF + claimed, b"")
+    lane = tx.lane(HOME, SCOPE)
+    tx.create(HOME, claimed, kind=refs.MEMORY, lane=lane, status="pending")
+    op = Operation(1, "new", claimed, None, None, None, None, None, [], "", "owner", 1, "", "")
+    draft_rows.begin(
+        tx, HOME, Draft(encode.ZERO_SALT, SCOPE, Deriver("consolidate"), T0, "", [op], {})
+    )
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from blake3 import blake3
 
 TABLES = (
     "meta parts lanes heads objects refs revs log audit sources cites receipts replaces chains "
-    "aliases jobs tombs values"
+    "aliases jobs tombs values waits refused proposed lists principals signs"
 ).split()
 OPS = (
     "create revise rollback supersede close reopen quarantine release approve reject orphan expire "
@@ -29,7 +29,9 @@ STATUSES = (
 SETS = {"hold": 1, "pin": 2, "flag": 4, "close": 8}
 CLEARS = {"unhold": 1, "unpin": 2, "purge": 4, "reopen": 8}
 FLAGGED = 4
-ELEMENTS = {"observation": 14, "memory": 17}
+KINDS = ("observation", "memory", "draft", "run")
+ELEMENTS = {"observation": 14, "memory": 17, "draft": 8, "run": 8}
+WAITING = ("pending", "quarantined")
 
 
 class Wrong(Exception):
@@ -152,12 +154,16 @@ class Store:
         self.parts = self._parts()
         self.lanes = self._lanes()
         self.rows = self._rows()
+        self.attested: dict[int, bytes] = {}  # principals and digests of what they are
         self.entries = self._entries()
         self.states = self._states()
         self.objects = self._objects()
         self._sources()
         self._cites()
         self._tombs()
+        self._lists()
+        self._review()
+        self._principals()
 
     def _parts(self) -> dict[int, list[Any]]:
         parts = {}
@@ -208,7 +214,10 @@ class Store:
         for row in self.rows:
             part, ref, outcome, seq = row[5:9]
             if not seq:
-                need(row[9] is None, "digest without an entry")
+                if row[4] == "principal" and row[9] is not None:
+                    self.attested[int(row[7].rpartition("-")[2])] = row[9]
+                else:
+                    need(row[9] is None, "digest without an entry")
                 continue
             told[part] += 1
             need(seq == told[part], "entries out of order")
@@ -265,7 +274,7 @@ class Store:
             ref = self.tables["revs"].get(key, object_id)
             state = self.states[part, ref]
             need(elements[2] == self.parts[part][1:4] + self.lanes[part, state[9]], "scope")
-            need(kind == ("observation", "memory")[state[10]], "type")
+            need(kind == KINDS[state[10]], "type")
             need(salted or self._brought(part, object_id), "salt of an object")
             objects[part, object_id] = (kind, elements)
         for part, entries in self.entries.items():
@@ -318,6 +327,61 @@ class Store:
                 need(key[:4] + listed in self.tables["values"], "value of a tombstone")
         for key, ref in self.tables["values"].items():
             need(key[4:] in unpack(self.tables["tombs"][key[:4] + ref])[3], "value of nothing")
+
+    def _review(self) -> None:
+        """What waits, what was refused, and what drafts rest on, each by a row of its own."""
+        wanted = {
+            struct.pack(">I", part) + ref
+            for (part, ref), state in self.states.items()
+            if STATUSES[state[1]] in WAITING
+        }
+        need(set(self.tables["waits"]) == wanted, "rows of what waits")
+        for key, ref in self.tables["refused"].items():
+            state = self.states[struct.unpack(">I", key[:4])[0], ref]
+            need(STATUSES[state[1]] in ("quarantined", "rejected"), "refused, yet not held back")
+        rows = set()
+        for (part, ref), state in self.states.items():
+            kind, fields = self.objects.get((part, state[0]), ("", []))
+            prefix = struct.pack(">I", part)
+            for op in fields[6] if kind == "draft" else []:
+                need(len(op) == 14, "not the elements of an operation")
+                named = [op[2], op[3], op[5], *op[8]]
+                proposed = self.objects.get((part, op[2]), ("", []))
+                named += proposed[1][6] if proposed[0] == "memory" else []
+                rows |= {prefix + one + ref for one in named if one is not None}
+        need(rows <= set(self.tables["proposed"]), "rows of a draft")
+        for key in self.tables["proposed"]:
+            state = self.states[struct.unpack(">I", key[:4])[0], key[36:]]
+            need(KINDS[state[10]] == "draft", "a row of no draft")
+
+    def _lists(self) -> None:
+        """Rows of lists lead to an object of their kind, or to a ref that was pinned."""
+        for key in self.tables["lists"]:
+            part, letter, listed = struct.unpack(">I", key[:4])[0], key[4:5], key[5:]
+            if letter == b"p":
+                need((part, listed) in self.states, "a pin of no ref")
+                continue
+            kind, fields = self.objects[part, listed]
+            wanted = {b"l": "loop", b"t": "task", b"b": "brief"}
+            if letter == b"s":
+                need(fields[13]["tier"] == "short", "a note that is none")
+            else:
+                need(fields[3 if kind == "memory" else 12] == wanted[letter], "a list")
+
+    def _principals(self) -> None:
+        """Principals by number, and the ways to them from their names and tokens."""
+        rows = self.tables["principals"]
+        wanted = {}
+        for key, data in rows.items():
+            if key[:1] == b"n":
+                fields = unpack(data)
+                need(len(fields) == 8 and fields[0] == struct.unpack(">I", key[1:])[0], "number")
+                need(self.attested.get(fields[0]) == blake3(data).digest(), "not as attested")
+                wanted[b"k" + fields[1].encode()] = key[1:]
+                if fields[5] is not None:
+                    wanted[b"t" + fields[5]] = key[1:]
+                need((fields[5] is None) == (fields[7] is not None), "a token that ended")
+        need({k: v for k, v in rows.items() if k[:1] != b"n"} == wanted, "ways to principals")
 
     def text(self, part: int, object_id: bytes) -> str:
         """Text of an object."""

@@ -13,10 +13,14 @@ import pytest
 
 from remem.objects import audit, model, refs
 from remem.objects import format as fmt
-from remem.objects.admit import Receipt
 from remem.objects.derive.queue import Job
+from remem.objects.keys import Sealed
+from remem.objects.patterns import Pattern
+from remem.objects.principals import Principal
 from remem.objects.reader import Part
+from remem.objects.receipts import Gate, Receipt
 from remem.objects.retention import Rule
+from remem.objects.signing import OwnerKey, Signature
 from remem.objects.tombs import Tomb
 from tests.formats import build, decoder
 
@@ -45,14 +49,23 @@ FIELDS = {
     "Part": Part,
     "Observation": model.Observation,
     "Memory": model.Memory,
+    "Draft": model.Draft,
+    "Operation": model.Operation,
+    "Run": model.Run,
     "Entry": refs.Entry,
     "RefState": refs.RefState,
     "Row": audit.Row,
     "Head": audit.Head,
     "Receipt": Receipt,
+    "Gate": Gate,
     "Job": Job,
     "Tomb": Tomb,
     "Rule": Rule,
+    "Principal": Principal,
+    "Pattern": Pattern,
+    "OwnerKey": OwnerKey,
+    "Signature": Signature,
+    "Sealed": Sealed,
 }
 
 
@@ -107,7 +120,7 @@ def test_statuses_are_those_of_the_code() -> None:
     assert tuple(decoder.OPS) == refs.OPS
 
 
-@pytest.mark.parametrize("name", ["ROLES", "ORIGINS", "MEMORY_KINDS"])
+@pytest.mark.parametrize("name", ["ROLES", "ORIGINS", "MEMORY_KINDS", "DRAFT_ACTIONS", "VERDICTS"])
 def test_words_are_those_of_the_code(name: str) -> None:
     body = re.search(rf'^\.\\" words {name}\n((?:\.Ql .*\n)+)', PAGE, re.M)
     assert body is not None
@@ -120,10 +133,16 @@ def test_vectors_are_the_golden_ones() -> None:
         r'^\.\\" vector (\S+) (\S+)\n\.Bd.*\n((?:[0-9a-f]{2}(?: |\n))+)\.Ed', PAGE, re.M
     )
     groups = [GOLDEN["objects"], GOLDEN["entries"], GOLDEN["rows"], {"source": GOLDEN["source"]}]
+    groups.append({"sign-create": GOLDEN["signing"]["sign-create"]})
     known = {name: record for group in groups for name, record in group.items()}
-    assert len(found) == PAGE.count('.\\" vector ') == 7
+    assert len(found) == PAGE.count('.\\" vector ') == 9
     for name, what, digits in found:
         assert "".join(digits.split()) == known[name][what], (name, what)
+
+
+def test_the_checkpoint_of_the_page_is_the_golden_one() -> None:
+    (shown,) = re.findall(r"^(remem/audit-chain/.*?\n\n.*?\n)\.Ed", PAGE, re.M | re.S)
+    assert shown.replace("\\(em", "\u2014").replace("\\-", "-") == GOLDEN["signing"]["checkpoint"]
 
 
 def test_example_is_told_as_it_is() -> None:

@@ -14,7 +14,7 @@ from remem.objects import format as fmt
 from remem.objects.admit import admit
 from remem.objects.errors import NewerFormat, StoreCorrupt
 from remem.objects.fsck import verify
-from remem.objects.model import Incoming, Memory
+from remem.objects.model import Incoming
 from remem.objects.scope import maintenance_grant
 from remem.objects.store import Store
 from remem.objects.tx import Tx
@@ -48,7 +48,7 @@ def test_the_golden_store_verifies(golden: Path) -> None:
     report = verify(store)
     store.close()
     assert report.problems == []
-    assert (report.audit.rows, report.objects.checked) == (20, 9)
+    assert (report.audit.rows, report.objects.checked) == (23, 12)
     assert report.tombstones.count == 1
 
 
@@ -64,7 +64,7 @@ def test_every_op_of_the_golden_store_is_in_its_log(golden: Path) -> None:
         "create", "revise", "rollback", "pin", "hold", "supersede", "close", "erase", "purge",
     }  # fmt: skip
     assert any(entry.origin is not None for entry in entries)
-    assert {entry.type for entry in entries} == {refs.OBSERVATION, refs.MEMORY}
+    assert {entry.type for entry in entries} == {refs.OBSERVATION, refs.MEMORY, refs.DRAFT}
 
 
 def test_the_golden_store_takes_more(golden: Path) -> None:
@@ -122,11 +122,13 @@ def compare(root: Path) -> decoder.Store:
             entries[part.number] = [plain(entry) for entry in reader.log(part)]
             for ref, state in reader.states(part):
                 states[part.number, ref] = plain(state)
-                if state.head is not None and reader.object_bytes(part, state.head) is not None:
-                    obj = reader.object(part, state.head)
-                    texts[part.number, state.head] = obj.text
+                data = None if state.head is None else reader.object_bytes(part, state.head)
+                if state.head is not None and data is not None:
+                    obj = encode.read(data)
+                    if isinstance(obj, encode.Obj):
+                        texts[part.number, state.head] = obj.text
                     kind, elements = second.objects[part.number, state.head]
-                    assert kind == ("memory" if isinstance(obj, Memory) else "observation")
+                    assert kind == type(obj).__name__.lower()
                     assert elements[1:] == plain(obj)
                     names = reader.lane(part, state.lane)
                     assert second.lanes[part.number, state.lane] == list(names)
@@ -143,12 +145,12 @@ def plain(record: msgspec.Struct) -> list[object]:
     """A record as the array that it is stored as."""
     found = decoder.unpack(msgspec.msgpack.encode(record))
     assert isinstance(found, list)
-    return found[1:] if isinstance(record, encode.Obj) else found
+    return found[1:] if isinstance(record, encode.Stored) else found
 
 
 def test_both_readers_find_the_same_in_the_golden_store(golden: Path) -> None:
     second = compare(golden)
-    assert len(second.objects) == 9
+    assert len(second.objects) == 12
 
 
 def test_both_readers_find_the_same_in_a_new_store(tmp_path: Path) -> None:

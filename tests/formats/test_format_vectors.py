@@ -29,7 +29,7 @@ def test_the_file_is_what_the_script_writes() -> None:
 def test_an_object_reads_back(name: str) -> None:
     golden = GOLDEN["objects"][name]
     data = bytes.fromhex(golden["bytes"])
-    obj = encode.decode(data)
+    obj = encode.read(data)
     assert oid.digest(data).hex() == golden["id"]
     assert encode.salted_by(data, KEY)
     assert not encode.salted_by(data, bytes(32))

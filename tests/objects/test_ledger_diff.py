@@ -199,7 +199,8 @@ def test_real_git_diff_and_commit(tmp_path: Path) -> None:
     ]
     git("commit", "-qm", "second")
     git("revert", "--no-edit", "HEAD")
-    records = [r for r in read_git(str(tmp_path)) if isinstance(r, Incoming)]
+    found = [r for r in read_git(str(tmp_path)) if isinstance(r, Incoming)]
+    records = [r for r in found if r.kind != "diff"]
     derived = [
         ledger.derive(
             observation(r.text, kind=r.kind, meta=r.meta, source=Source(r.source_uri, r.source_id))
@@ -208,7 +209,6 @@ def test_real_git_diff_and_commit(tmp_path: Path) -> None:
     ]
     shas = [r.source_id for r in records]
     assert triples(derived[0]) == [
-        (shas[0][:12], "tagged", "v1.0"),
         (shas[0][:12], "adds", "a.py"),
         (shas[0][:12], "adds", "b.txt"),
     ]
@@ -217,6 +217,88 @@ def test_real_git_diff_and_commit(tmp_path: Path) -> None:
         (shas[1][:12], "renames", "b.txt -> c.txt"),
     ]
     assert triples(derived[2])[0] == (shas[2][:12], "reverts", shas[1])
+    assert triples(derived[3]) == [("tag v1.0", "commit", shas[0][:12])]
+    (tag,) = derived[3]
+    assert tag.single and records[3].text[tag.start : tag.end] == tag.text
+    outlined = [derive_diff(r.text) for r in found if r.kind == "diff"]
+    assert [triples(claims) for claims in outlined] == [
+        [("a.py", "adds", "one")],
+        [("a.py version", "version", "1.1"), ("a.py", "adds", "two"), ("a.py", "removes", "one")],
+        [("a.py version", "version", "1.0"), ("a.py", "adds", "one"), ("a.py", "removes", "two")],
+    ]
+
+
+# --- outlines of changes
+
+
+OUTLINE = f"""\
+changes of commit {SHA[:12]}
+M src/app.py
+@@ def parse(text):
++def parse_all(text):
+-class Old(Base):
+~    async def render(page, width):
+R lib/a.rs -> lib/b.rs
++pub fn next(&self) -> u8 {{
+M pyproject.toml
+-version = "1.2.0"
++version = "1.3.0"
+… and 3 more changes"""
+
+
+def derive_diff(text: str) -> list[Claim]:
+    return ledger.derive(observation(text, kind="diff"))
+
+
+def test_outline() -> None:
+    claims = derive_diff(OUTLINE)
+    assert triples(claims) == [
+        ("src/app.py", "touches", "parse"),
+        ("src/app.py", "adds", "parse_all"),
+        ("src/app.py", "removes", "Old"),
+        ("src/app.py", "changes", "render"),
+        ("lib/b.rs", "adds", "next"),
+        ("pyproject.toml version", "version", "1.3.0"),
+    ]
+    quoted = [OUTLINE[c.start : c.end] for c in claims]
+    assert quoted[0] == "@@ def parse(text):" and quoted[1] == "+def parse_all(text):"
+    assert quoted[5] == '-version = "1.2.0"\n+version = "1.3.0"'
+    assert claims[5].single and not any(c.single for c in claims[:5])
+    assert claims[0].text == "src/app.py touches parse"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "+class names are words",
+        "+def __init__(self):",
+        "+x = parse(1)",
+        "-version = 1.2\n+release = 1.3",
+        "-version = 1.2\n+version = 1.2",
+        "+version = 1.3",
+        "-version = 1.2\n~def f():\n+version = 1.3",
+        "def f():",
+        "@@def f():",
+    ],
+)
+def test_lines_of_an_outline_that_say_nothing(line: str) -> None:
+    text = f"changes of commit {SHA[:12]}\nM a.py\n{line}\nM b.py\n+def told():"
+    told = [t for t in triples(derive_diff(text)) if t != ("a.py", "changes", "f")]
+    assert told == [("b.py", "adds", "told")]
+
+
+def test_an_outline_needs_its_first_line_and_a_file() -> None:
+    assert derive_diff(OUTLINE.split("\n", 1)[1]) == []
+    assert derive_diff(f"changes of commit {SHA[:12]}\n+def f():") == []
+    assert triples(derive_diff(DIFF)) == triples(derive(DIFF)) != []
+
+
+@given(st.text(max_size=300))
+def test_any_text_behind_the_first_line(text: str) -> None:
+    whole = f"changes of commit {SHA[:12]}\nM a.py\n{text}"
+    for claim in derive_diff(whole):
+        assert 0 <= claim.start < claim.end <= len(whole)
+        assert claim.object in whole[claim.start : claim.end]
 
 
 # --- commits and commands

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from remem.objects import encode, oid, refs, tombs
 from remem.objects.admit import admit
 from remem.objects.errors import AmbiguousId, NotFound, RememError, ScopeRefused, UsageError
-from remem.objects.model import Deriver, Incoming, Memory, Scope
+from remem.objects.model import Deriver, Draft, Incoming, Memory, Scope
 from remem.objects.reader import Part, Reader
 from remem.objects.scope import (
     Actor,
@@ -44,6 +44,7 @@ class Item(msgspec.Struct):
     lane: int
     text: str
     gone: bytes
+    draft: bytes
 
 
 def settle(tx: Tx, scope: Scope) -> Item:
@@ -66,10 +67,13 @@ def settle(tx: Tx, scope: Scope) -> Item:
     tx.create(part, memory, kind=refs.MEMORY, lane=state.lane, status="provisional")
     tx.txn.put("cites", part.prefix + ref + memory, b"")
     tx.txn.put("receipts", part.prefix + ref, b"receipt")
+    draft = Draft(encode.ZERO_SALT, scope, Deriver("test"), tx.now, "", [], {})
+    drafted = tx.put_object(part, draft)
+    tx.create(part, drafted, kind=refs.DRAFT, lane=state.lane, status="rejected")
     gone = admit(tx, Incoming(text="gone " + text)).ref
     tx.record(part, "erase", gone, must_be(tx.reader.state(part, gone)), status="erased")
     tombs.put(tx, part, gone, tombs.Tomb(tx.now, "who", "private", [], None))
-    return Item(scope, part, ref, revised, memory, entry.seq, state.lane, text, gone)
+    return Item(scope, part, ref, revised, memory, entry.seq, state.lane, text, gone, drafted)
 
 
 def scope_of(tenant: str, profile: str, collection: str, agent: str, session: str) -> Scope:
@@ -118,7 +122,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, lis
     for scope in WORLD:
         actor = W.actor(scope)
         items.append(store.write(actor, lambda tx, scope=scope: settle(tx, scope)))  # type: ignore[misc]
-    assert W.check_books(store) == 5 * len(WORLD)
+    assert W.check_books(store) == 6 * len(WORLD)
     yield store, items
     store.close()
 
@@ -137,6 +141,7 @@ def outcome(act: Callable[[], object]) -> object:
 ASK: dict[str, Callable[[Reader, Item], object]] = {
     "lane": lambda r, i: r.lane(i.part, i.lane),
     "lanes": lambda r, i: i.lane in r.lanes(i.part),
+    "has_lanes": lambda r, i: r.has_lanes(i.part) == bool(r.lanes(i.part)),
     "sees_lane": lambda r, i: r.sees_lane(i.part, i.lane),
     "state": lambda r, i: r.state(i.part, i.ref),
     "states": lambda r, i: [ref for ref, _ in r.states(i.part) if ref in (i.ref, i.memory)],
@@ -147,6 +152,7 @@ ASK: dict[str, Callable[[Reader, Item], object]] = {
     "last_seq": lambda r, i: r.last_seq(i.part) > 0,
     "object_bytes": lambda r, i: r.object_bytes(i.part, i.ref),
     "object": lambda r, i: r.object(i.part, i.revised),
+    "bookkeeping": lambda r, i: r.bookkeeping(i.part, i.draft),
     "ref_of": lambda r, i: r.ref_of(i.part, i.revised) == i.ref,
     "cited_by": lambda r, i: r.cited_by(i.part, i.ref),
     "receipt": lambda r, i: r.receipt(i.part, i.ref),
@@ -155,6 +161,7 @@ ASK: dict[str, Callable[[Reader, Item], object]] = {
 }
 GONE = {
     "lanes": False,
+    "has_lanes": True,  # some of the partition
     "sees_lane": False,
     "state": None,
     "states": [],
@@ -393,32 +400,43 @@ def test_no_partition_is_made_or_changed_outside_the_grant(
         with pytest.raises((ScopeRefused, NotFound)):
             store.write(
                 actor,
-                lambda tx, i=item: tx.record(i.part, "pin", i.ref, states[i.ref]),  # type: ignore[misc]
+                lambda tx, i=item: tx.record(i.part, "close", i.ref, states[i.ref]),  # type: ignore[misc]
             )
-    own = items[2]
-    store.write(actor, lambda tx: tx.record(own.part, "pin", own.ref, states[own.ref]))
+    others = items[2]  # of its scope, but another principal wrote it
+    with pytest.raises(ScopeRefused, match="may not change what others wrote"):
+        store.write(
+            actor, lambda tx: tx.record(others.part, "close", others.ref, states[others.ref])
+        )
+    own = store.write(actor, lambda tx: admit(tx, Incoming(text="its own"))).ref
+
+    def close(tx: Tx) -> None:
+        tx.record(others.part, "close", own, must_be(tx.reader.state(others.part, own)))
+
+    store.write(actor, close)
     with store.read(maintenance_grant()) as reader:
         assert len(reader.parts) == len({names(i) for i in items})
-        changed = {i.text for i in items if reader.state(i.part, i.ref) != states[i.ref]}
-        assert changed == {own.text}
+        assert all(reader.state(i.part, i.ref) == states[i.ref] for i in items)
+        assert must_be(reader.state(others.part, own)).flags & refs.CLOSED
         refusals = [row.outcome for _, _, row in reader.audit_rows(after=before)]
-        assert refusals.count("scope_refused") == 5 and refusals.count("done") == 1
+        assert refusals.count("scope_refused") == 5 and refusals.count("done") == 2
+        assert refusals.count("not_author") == 1
     W.check_books(store)
 
 
 def test_a_grant_without_writing_writes_nothing(tmp_path: Path) -> None:
     store = Store.create(str(tmp_path / "s"))
-    ref = W.add(store, "there", WORLD[0]).ref
+    writing = Actor(grant(), "mcp", WORLD[0])
+    ref = store.write(writing, lambda tx: admit(tx, Incoming(text="there"))).ref
     reading = Actor(msgspec.structs.replace(grant(), writes=False), "mcp", WORLD[0])
 
-    def pin(tx: Tx) -> None:
+    def close(tx: Tx) -> None:
         part = tx.reader.parts[0]
-        tx.record(part, "pin", ref, must_be(tx.reader.state(part, ref)))
+        tx.record(part, "close", ref, must_be(tx.reader.state(part, ref)))
 
-    for act in (lambda tx: admit(tx, Incoming(text="more")), lambda tx: tx.part(WORLD[0]), pin):
+    for act in (lambda tx: admit(tx, Incoming(text="more")), lambda tx: tx.part(WORLD[0]), close):
         with pytest.raises(ScopeRefused):
             store.write(reading, act)
-    store.write(Actor(grant(), "mcp", WORLD[0]), pin)
+    store.write(writing, close)
     assert W.check_books(store) == 2
 
 
