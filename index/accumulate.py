@@ -246,6 +246,13 @@ def _sum(numbers: Iterable[float]) -> float:
     return total
 
 
+def having(postings: Postings, wanted: set[int]) -> Iterable[int]:
+    """Those of some documents that are in a list."""
+    if postings.count < PROBE * len(wanted):
+        return wanted & postings.documents()
+    return [docno for docno in wanted if postings.find(docno) is not None]
+
+
 def common(lists: Sequence[Postings]) -> list[int]:
     """Documents that are in every list, ascending; the shortest list comes first."""
     found = [docno for run in lists[0].runs() for docno in run.docs]

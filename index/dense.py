@@ -11,8 +11,9 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from remem.index import embed, lexical, project
+from remem.index import embed, kept, lexical, project
 from remem.index.errors import EmbedderMismatch, IndexDamaged
+from remem.index.fields import is_parsed
 from remem.index.vectors import VectorIndex
 from remem.objects import encode, refs
 from remem.objects.lock import hold
@@ -20,7 +21,7 @@ from remem.objects.model import Observation
 from remem.objects.scope import maintenance_grant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     F32 = NDArray[np.float32]
 
+NEAR = {"minilm": 0.3}  # inner product of what is near; an embedder that is not here sets none
 BATCH = 256  # texts encoded and written at a time
 SCANNED = 20_000  # log entries looked at in one go
 
@@ -56,12 +58,9 @@ class Dense:
         """
         folder = vector_folder(store, part.number)
         if folder not in self._open:
-            self._open[folder] = VectorIndex(
-                folder,
-                name=f"part {part.number}",
-                dim=self.embedder.dim,
-                digest=self.embedder.digest,
-                warm=self.warm,
+            name, dim, digest = f"part {part.number}", self.embedder.dim, self.embedder.digest
+            self._open[folder] = kept.vectors(folder, name, dim, digest) or VectorIndex(
+                folder, name=name, dim=dim, digest=digest, warm=self.warm
             )
         return self._open[folder]
 
@@ -69,6 +68,18 @@ class Dense:
         """(number, inner product) of the nearest documents, best first."""
         numbers, scores = self.index(store, part).search(vector, k)
         return list(zip(numbers.tolist(), scores.tolist(), strict=True))
+
+    def scores(
+        self, store: Store, part: Part, vector: F32, numbers: Sequence[int]
+    ) -> dict[int, float]:
+        """Inner products of some documents, by number; what has no vector is left out."""
+        found, scores = self.index(store, part).scores(vector, numbers)
+        return dict(zip(found.tolist(), scores.tolist(), strict=True))
+
+    @property
+    def near(self) -> float | None:
+        """Inner product from which on two texts are near; None where nobody measured it."""
+        return NEAR.get(self.embedder.name)
 
     def pending(self, store: Store) -> int:
         """Number of log entries that may bring documents without a vector."""
@@ -116,10 +127,6 @@ class Dense:
                         made += count
                         if progress is not None:
                             progress("embedding", of - left, of)
-                index_of = [self.index(store, part) for part in reader.parts]
-                for index in index_of:
-                    if index.graph_due and (stop is None or time.monotonic() < stop):
-                        index.build_graph()
         return made, self.pending(store)
 
     def _fill(
@@ -160,8 +167,9 @@ class Dense:
         found = dict(project.documents_of(reader, part, entry.ref))
         if entry.new is not None and found.get(entry.new, (0, 0))[0] == entry.seq:
             data = reader.object_bytes(part, entry.new)
-            if data is not None:
-                wanted[entry.seq] = text_of(encode.decode(data))
+            obj = None if data is None else encode.decode(data)
+            if obj is not None and not is_parsed(obj):
+                wanted[entry.seq] = text_of(obj)
         if not found:
             state = reader.state(part, entry.ref)
             if state is not None:

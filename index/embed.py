@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from remem.index import kept
 from remem.index.errors import EmbedderMissing, UnknownEmbedder
 
 if TYPE_CHECKING:
@@ -70,11 +71,11 @@ def resolve(spec: str, *, cache_dir: str | None, api_key: str | None = None) -> 
     if spec in ("auto", "minilm"):
         from remem.index.minilm import MiniLM
 
-        return MiniLM()
+        return kept.embedder("minilm") or MiniLM()
     if spec == "hash":
         from remem.index.hashing import HashEmbedder
 
-        return HashEmbedder()
+        return kept.embedder("hash") or HashEmbedder()
     if spec.startswith(ONNX_PREFIX):
         from remem.index.onnx import OnnxEmbedder
 

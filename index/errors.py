@@ -6,7 +6,7 @@ and reading falls back to lexical ranking meanwhile.
 
 from __future__ import annotations
 
-from remem.objects.errors import RememError, StoreError, UsageError
+from remem.objects.errors import Refused, RememError, StoreError, UsageError
 
 
 class UnknownEmbedder(UsageError):
@@ -29,6 +29,12 @@ class EmbedderFailed(RememError):
 
     exit_code = 5
     default_hint = "recall works without vectors: '--mode lexical'"
+
+
+class OverBudget(Refused):
+    """What is pinned does not fit the budget of a context; pins are never cut or left out."""
+
+    default_hint = "give it more with --budget or context.budget, or 'remem unpin' some"
 
 
 class IndexDamaged(StoreError):

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.index.analyze import terms
+from remem.index.ran import Ran
 from remem.objects import evidence, refs
 from remem.objects.errors import RememError
 from remem.objects.model import Observation, Scope, Source
+from remem.objects.summaries import Stale
 from remem.objects.views import Lens
 
 if TYPE_CHECKING:
+    from remem.index.asked import Here, Understood
     from remem.objects.encode import Obj
     from remem.objects.reader import Part
     from remem.objects.views import Eye
@@ -35,6 +38,8 @@ class Question(msgspec.Struct, frozen=True):
         until: before this instant, or None.
         why: keep the parts of each score.
         auto: a question about the past may look through the view ``history`` instead of ``now``.
+        ran: only commands that ran there and ended so; with no text, the latest come first.
+        here: where it is asked from, so that "in this folder" can be understood; None: never.
     """
 
     text: str
@@ -47,6 +52,8 @@ class Question(msgspec.Struct, frozen=True):
     until: int | None = None
     why: bool = False
     auto: bool = False
+    ran: Ran = Ran()
+    here: Here | None = None
 
 
 class Cite(msgspec.Struct, frozen=True):
@@ -62,6 +69,8 @@ class Hit(msgspec.Struct, frozen=True):
 
     Attributes:
         conflict: ids of other hits that hold at the same time and say otherwise.
+        stale: of a summary: what changed below it, or None.
+        confidence: how likely it answers the question, 0 to 1.
     """
 
     id: bytes
@@ -74,6 +83,8 @@ class Hit(msgspec.Struct, frozen=True):
     cites: list[Cite]
     why: dict[str, float] | None
     conflict: tuple[bytes, ...] = ()
+    confidence: float = 0.0
+    stale: Stale | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -82,6 +93,8 @@ class Answer(msgspec.Struct, frozen=True):
     Attributes:
         view: the view that was looked through.
         view_reason: the words of the question that asked for it, or None when it was asked for.
+        confidence: how likely one of the hits answers the question, 0 to 1.
+        understood: the filters that were read from a question about commands, or None.
     """
 
     hits: list[Hit]
@@ -89,10 +102,14 @@ class Answer(msgspec.Struct, frozen=True):
     degraded: str | None
     view: str = "now"
     view_reason: str | None = None
+    confidence: float = 0.0
+    understood: Understood | None = None
 
 
 def matches(question: Question, obj: Obj, state: refs.RefState) -> bool:
-    """Whether an object passes the filters of a question (kind, role, period)."""
+    """Whether an object passes the filters of a question (kind, role, place, period)."""
+    if question.ran and not question.ran.fits(obj):
+        return False
     if question.kinds and obj.kind not in question.kinds:
         if not (isinstance(obj, Observation) and "observation" in question.kinds):
             return False

@@ -69,6 +69,7 @@ __all__ = [
     "clear",
     "df",
     "doc",
+    "doc_and_filters",
     "docno_of",
     "docs_of_ref",
     "filters_of",
@@ -356,6 +357,16 @@ def doc(txn: Txn, part: int, docno: int) -> DocRow:
     return _row(_body(txn, part, docno))
 
 
+def doc_and_filters(txn: Txn, part: int, docno: int) -> tuple[DocRow, list[bytes]]:
+    """The row of a document and its filters, ascending.
+
+    Raises:
+        IndexDamaged: there is none of this number, or it is not what was written.
+    """
+    body = _body(txn, part, docno)
+    return _row(body), _filters(body)
+
+
 def terms_of(txn: Txn, part: int, docno: int) -> dict[bytes, int]:
     """The terms of a document and their frequencies in quarters."""
     body = _body(txn, part, docno)
@@ -367,13 +378,22 @@ def filters_of(txn: Txn, part: int, docno: int) -> list[bytes]:
     return _filters(_body(txn, part, docno))
 
 
-def neighbours(txn: Txn, part: int, docno: int, span: int = 1) -> tuple[list[int], list[int]]:
+def neighbours(
+    txn: Txn, part: int, docno: int, span: int = 1, row: DocRow | None = None
+) -> tuple[list[int], list[int]]:
     """Documents before and behind one in its lane, in order of sequence number and object id.
+
+    Args:
+        txn: a snapshot.
+        part: number of the scope partition.
+        docno: the document.
+        span: how many on each side.
+        row: its row, where that is known.
 
     Returns:
         Up to ``span`` numbers on each side, the nearest first.
     """
-    row = doc(txn, part, docno)
+    row = doc(txn, part, docno) if row is None else row
     here = lane_key(part, row.lane, row.seq, row.oid, docno)
     lane = here[:8]
     before: list[int] = []

@@ -51,6 +51,7 @@ MAX_TERM_B = 400
 SUM_B = 4
 POSTING_B = 6
 FILTER = b"\x00"  # first byte of every filter, and of no term
+SAID_BY = b"\x00s:"  # begins the filters of the words of speakers' names
 HINT = "run 'remem reindex --lexical'; nothing but time is lost"
 
 _EXACT = 128

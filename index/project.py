@@ -20,7 +20,7 @@ import msgspec
 from remem.index import lexical, seal
 from remem.index.errors import IndexDamaged
 from remem.index.fields import document
-from remem.objects import disk, kv, refs
+from remem.objects import disk, kv, lists, refs
 from remem.objects.errors import RememError, StoreLocked
 from remem.objects.lock import hold
 from remem.objects.scope import maintenance_grant
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 BATCH = 4000  # log entries a transaction
 LOCK = "index"
 LEXICAL = "terms"
-VERSION = b"2"
+VERSION = b"5"
 
 Progress = "Callable[[str, int, int], None] | None"
 
@@ -270,6 +270,10 @@ def documents_of(reader: Reader, part: Part, ref: bytes) -> Iterator[tuple[bytes
     state = reader.state(part, ref)
     if state is None or refs.STATUSES[state.status] == "erased":
         return
+    if state.type > refs.MEMORY:
+        return
+    if lists.is_brief(reader, part, ref):
+        return  # bookkeeping is not recalled
     if state.first == state.last:
         if state.head is not None:
             yield state.head, (state.first, state.lane)

@@ -25,13 +25,13 @@ from remem.objects import encode
 from remem.objects import format as fmt
 from remem.objects.backup import MANIFEST_FILE
 from remem.objects.errors import StoreError
-from remem.objects.model import Memory, Observation
+from remem.objects.model import Draft, Memory, Observation, Run
 from remem.objects.scope import maintenance_grant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from remem.objects.encode import Obj
+    from remem.objects.encode import Stored
     from remem.objects.reader import Reader
     from remem.objects.store import Store
 
@@ -76,7 +76,7 @@ class Proof(msgspec.Struct):
     findings: list[Finding] = []
 
 
-def prove(store: Store, removed: Iterable[Obj]) -> Proof:
+def prove(store: Store, removed: Iterable[Stored]) -> Proof:
     """Look through every file under the store for what was removed.
 
     Raises:
@@ -104,7 +104,7 @@ def prove(store: Store, removed: Iterable[Obj]) -> Proof:
 # -- what is looked for -------------------------------------------------------------------------
 
 
-def _forms(removed: list[Obj], size_b: int) -> tuple[dict[bytes, str], int]:
+def _forms(removed: list[Stored], size_b: int) -> tuple[dict[bytes, str], int]:
     """Byte strings to look for, each with its form, words first; and how many are too short."""
     words: dict[bytes, str] = {}
     texts: dict[bytes, str] = {}
@@ -131,15 +131,20 @@ def _forms(removed: list[Obj], size_b: int) -> tuple[dict[bytes, str], int]:
     return kept, len(forms) - len(kept)
 
 
-def _texts(obj: Obj) -> list[str]:
+def _texts(obj: Stored) -> list[str]:
     """What an object says, as a whole."""
+    if isinstance(obj, Draft):
+        found = [obj.note, *(op.critique for op in obj.operations)]
+        return [text for text in found if text.strip()]
+    if isinstance(obj, Run):
+        return [text for text in obj.notes if text.strip()]
     found = [obj.text]
     if isinstance(obj, Memory):
         found += [*(obj.triple or ()), *obj.cues, *obj.anchors, obj.trigger]
     return [text for text in found if text.strip()]
 
 
-def strings_of(obj: Obj) -> Iterator[str]:
+def strings_of(obj: Stored) -> Iterator[str]:
     """Every string of an object that was given with it."""
     yield from _texts(obj)
     yield from _inside(obj.meta)
@@ -233,7 +238,7 @@ def _living(reader: Reader, gone: set[bytes]) -> Iterator[bytes]:
             data = bytes(value)
             texts: list[str] = []
             if table == "objects":
-                obj = encode.decode(data)
+                obj = encode.read(data)
                 part = reader.part(int.from_bytes(key[:4], "big"))
                 if obj.salt in gone and reader.erased(part, key[4:]) is not None:
                     continue

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.index import lexical, project, rank, scoring
+from remem.index import confidence, project
 from remem.index.analyze import query_terms
-from remem.index.entities import Entities
-from remem.index.fields import MEMORY_LANE, clean
+from remem.index.asked import understand
+from remem.index.fields import ROLE, clean
+from remem.index.gather import Pool
 from remem.index.hits import MODES, QUOTE, Answer, Cite, Hit, Question, excerpt, matches
+from remem.index.listing import newest
 from remem.index.past import about_past, within
 from remem.index.scan import Scan
 from remem.index.timewords import periods
@@ -26,7 +28,7 @@ from remem.objects.errors import RememError
 from remem.objects.views import Eye
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from remem.index.dense import F32, Dense
     from remem.index.truths import Ranked, Windows
@@ -47,13 +49,6 @@ __all__ = [
     "matches",
 ]
 
-# A question with one of these words is about what an assistant or a tool said or did.
-_ABOUT_AGENTS = frozenset(
-    "you your assistant agent claude codex gemini chatgpt tool tools output command commands ran "
-    "run error errors stdout stderr printed file files edited".split()
-)
-
-
 OBSERVATION = "observation"  # as a kind: every observation, whatever its own kind
 MATCHES = 0.6  # of the best score: what a period must hold to be looked in alone
 
@@ -69,7 +64,18 @@ class Searcher:
         self._env: tuple[str, Env] | None = None
 
     def ask(self, question: Question) -> Answer:
-        """Answer one question."""
+        """Answer one question; one about commands is asked of the commands first."""
+        read = understand(question)
+        if read is None:
+            return self._ask(question)
+        asked, understood = read
+        answer = self._ask(asked)
+        if not answer.hits and question.text:
+            answer = self._ask(question)
+            understood = msgspec.structs.replace(understood, found=False)
+        return msgspec.structs.replace(answer, understood=understood)
+
+    def _ask(self, question: Question) -> Answer:
         degraded: list[str] = []
         reason = about_past(question.text, question.lens) if question.auto else None
         if reason is not None:
@@ -82,7 +88,8 @@ class Searcher:
             degraded.append(f"lexical: {error}")
             hits = self._look(question, mode, vector, degraded, indexed=False)
         said = "; ".join(dict.fromkeys(degraded)) or None
-        return Answer(hits, mode, said, question.lens.view, reason)
+        sure = confidence.of_answer(hit.confidence for hit in hits)
+        return Answer(hits, mode, said, question.lens.view, reason, sure)
 
     def _look(
         self,
@@ -105,7 +112,7 @@ class Searcher:
                 if not project.current_stamp(txn):
                     txn = None
             reader = held.enter_context(self.store.read(self.grant))
-            return _Look(self, reader, question, mode, vector, degraded).run(txn)
+            return Look(self, reader, question, mode, vector, degraded).run(txn)
 
     def _lexical(self) -> Env | None:
         """The inverted index of the present generation, opened once and let go when it is left."""
@@ -121,7 +128,7 @@ class Searcher:
 
     def _vector(self, question: Question, degraded: list[str]) -> tuple[str, F32 | None]:
         """The mode that can be used, and the question's vector."""
-        if question.mode == "lexical":
+        if question.mode == "lexical" or not question.text:
             return "lexical", None
         if self.dense is None:
             if question.mode == "vector":
@@ -134,7 +141,7 @@ class Searcher:
             return "lexical", None
 
 
-class _Look:
+class Look:
     """One question on one snapshot."""
 
     def __init__(
@@ -146,6 +153,7 @@ class _Look:
         vector: F32 | None,
         degraded: list[str],
     ) -> None:
+        """Bind them, and read the question."""
         self.searcher = searcher
         self.reader = reader
         self.question = question
@@ -157,185 +165,101 @@ class _Look:
         self.periods, self.windows = named_periods(question)
         self.must: list[bytes] = []
         if question.role:
-            self.must.append(b"\0r:" + clean(question.role))
+            self.must.append(ROLE + clean(question.role))
         if question.kinds == (OBSERVATION,):
             self.must.append(b"\0t:observation")
         elif len(question.kinds) == 1:
             self.must.append(b"\0k:" + clean(question.kinds[0]))
-        self.top = 0.0
+        groups = question.ran.groups()
+        self.must += [group[0] for group in groups if len(group) == 1]
+        self.either = [group for group in groups if len(group) > 1]
+        self._pools: dict[int, Pool] = {}
+        self._vectors: dict[frozenset[bytes], F32] = {}
+        self._tails: dict[int, Scan] = {}
+        self._top_lexical = self._top_vector = 0.0
 
     def run(self, txn: Txn | None) -> list[Hit]:
         """Hits over all granted partitions, best first, cut to the limit."""
-        if txn is not None and len(self.reader.parts) > 1:
-            self.top = max(self._top(txn, part) for part in self.reader.parts)
-        found = self._collect(txn, None)
+        if not self.question.text:
+            listed = newest(self, txn)
+            return Collector(self.eye, self.question, self.terms).collect(listed)
+        for part in self.reader.parts:
+            self._gather(txn, part)
+        pools, tails = self._pools.values(), self._tails.values()
+        tops = [pool.top_lexical for pool in pools] + [tail.top for tail in tails]
+        self._top_lexical = max(tops, default=0.0)
+        self._top_vector = max((pool.top_vector for pool in pools), default=0.0)
+        found = self._collect(None)
         if self.windows is not None and found:
-            inside = self._collect(txn, self.windows)
-            if inside and inside[0].score >= MATCHES * found[0].score:
+            inside = self._collect(self.windows, least=MATCHES * found[0].score)
+            if inside:
                 return inside
         return found
 
-    def _top(self, txn: Txn, part: Part) -> float:
-        """Best lexical score of a partition: scores of several are brought to one scale."""
-        best = scoring.search(txn, part.number, self.terms, must=self.must, limit=1).top
-        return best[0][1] if best else 0.0
+    def vector_without(self, names: frozenset[bytes]) -> F32 | None:
+        """The question's vector, halfway to that of the question without some names.
 
-    def _collect(self, txn: Txn | None, windows: Windows | None) -> list[Hit]:
-        from heapq import merge
+        In a conversation a speaker's name is part of most vectors and tells one turn from another
+        no better than "she" would.
+        """
+        dense = self.searcher.dense
+        if self.vector is None or dense is None or not names:
+            return self.vector
+        found = self._vectors.get(names)
+        if found is None:
+            text = " ".join(
+                word
+                for word in self.question.text.split()
+                if not names.issuperset(term for term, _ in query_terms(word))
+            )
+            found = self.vector
+            if text:
+                found = found + dense.encode(text)
+                found = found / max(float(found @ found) ** 0.5, 1e-6)
+            self._vectors[names] = found
+        return found
 
-        streams = [self._stream(txn, part) for part in self.reader.parts]
-        ranked = merge(*streams, key=lambda found: -found[0]) if len(streams) != 1 else streams[0]
-        return Collector(self.eye, self.question, self.terms, windows).collect(ranked)
-
-    def _stream(self, txn: Txn | None, part: Part) -> Iterator[Ranked]:
-        """Documents of a partition, best first, to the last that matches."""
+    def _gather(self, txn: Txn | None, part: Part) -> None:
+        """Candidates of a partition: of the index, and of the log where the index ends."""
         last = self.reader.last_seq(part)
         at = project.cursor(txn, part.number) if txn is not None else 0
         if at > last:
             at, txn = 0, None
-        tail: Scan | None = None
+        if txn is not None:
+            self._pools[part.number] = Pool(self, txn, part)
         if at < last:
             tail = Scan(self.reader, part, at, self.terms)
-        indexed = self._indexed(txn, part, tail) if txn is not None else iter(())
+            if txn is not None:
+                tail.beside(txn, part.number)
+            tail.weigh()
+            self._tails[part.number] = tail
+
+    def _collect(self, windows: Windows | None, least: float | None = None) -> list[Hit]:
+        """Hits of all partitions.
+
+        Args:
+            windows: only in these periods, and only among the candidates; None for any time.
+            least: score that the best of them needs, or there are none.
+        """
+        from heapq import merge
+
+        streams = [self._stream(part, deep=windows is None) for part in self.reader.parts]
+        ranked = merge(*streams, key=lambda found: -found[0]) if len(streams) != 1 else streams[0]
+        return Collector(self.eye, self.question, self.terms, windows).collect(ranked, least)
+
+    def _stream(self, part: Part, *, deep: bool) -> Iterator[Ranked]:
+        """Documents of a partition, best first."""
+        pool, tail = self._pools.get(part.number), self._tails.get(part.number)
+        indexed: Iterator[Ranked] = iter(())
+        if pool is not None:
+            indexed = pool.ranked(self._top_lexical, self._top_vector, deep=deep)
         if tail is None:
-            yield from indexed
-            return
+            return indexed
         from heapq import merge
 
         stale = tail.touched
-        fresh = ((s, part, r, o, 0, {"lexical": s}) for s, r, o in tail.ranked())
         kept = (found for found in indexed if found[2] not in stale)
-        yield from merge(kept, fresh, key=lambda found: -found[0])
-
-    def _indexed(self, txn: Txn, part: Part, tail: Scan | None) -> Iterator[Ranked]:
-        number = part.number
-        pool = max(rank.POOL, 4 * self.question.limit)
-        rows: dict[int, lexical.DocRow] = {}
-        candidates: dict[int, rank.Candidate] = {}
-
-        def candidate(docno: int) -> rank.Candidate:
-            found = candidates.get(docno)
-            if found is None:
-                row = rows[docno] = lexical.doc(txn, number, docno)
-                found = candidates[docno] = rank.Candidate(docno, row.lane, row.when)
-            return found
-
-        lexical_hits: scoring.Hits | None = None
-        if self.mode != "vector" and self.terms:
-            lexical_hits = scoring.search(txn, number, self.terms, must=self.must, limit=pool)
-            for docno, score in lexical_hits.top:
-                candidate(docno).lexical = score
-        if self.vector is not None:
-            self._near(txn, part, pool, candidate, lexical_hits)
-        links = Entities(txn, self.reader, part).facts(self.eye, self.question.text)
-        for docno in links:
-            if not self.must or self._passes(txn, part, docno):
-                candidate(docno)
-        around: dict[int, list[int]] = {}
-
-        def beside(docno: int) -> list[int]:
-            if rows[docno].lane & MEMORY_LANE:
-                return []
-            if docno not in around:
-                before, behind = lexical.neighbours(txn, number, docno)
-                around[docno] = before + behind
-            return around[docno]
-
-        marks: dict[int, list[bytes]] = {}
-
-        def own(docno: int) -> list[bytes]:
-            if docno not in marks:
-                marks[docno] = lexical.filters_of(txn, number, docno)
-            return marks[docno]
-
-        def share(docno: int) -> float:
-            return min((rank.DISCOUNT.get(mark, 1.0) for mark in own(docno)), default=1.0)
-
-        ordered = rank.order(
-            candidates,
-            beside=beside,
-            speaker=self._speaker(own),
-            weight=None if _ABOUT_AGENTS & set(self.question.text.lower().split()) else share,
-            periods=self.periods,
-            links=links,
-            lanes=2,
-            top_lexical=self.top,
-        )
-        if tail is not None and lexical_hits is not None:
-            tail.beside(txn, number, max((s for _, s in lexical_hits.top), default=0.0))
-        last = 0.0
-        for c in ordered:
-            row = rows[c.docno]
-            last = c.score
-            yield c.score, part, row.ref, row.oid, row.seq, c.parts
-        if lexical_hits is not None and len(lexical_hits.top) >= pool:
-            best = self.top or lexical_hits.top[0][1]
-            for docno, score in lexical_hits:
-                if docno not in candidates:
-                    row = lexical.doc(txn, number, docno)
-                    rest = min(last, score / best)
-                    yield rest, part, row.ref, row.oid, row.seq, {"lexical": rest}
-
-    def _near(
-        self,
-        txn: Txn,
-        part: Part,
-        pool: int,
-        candidate: Callable[[int], rank.Candidate],
-        lexical_hits: scoring.Hits | None,
-    ) -> None:
-        """Add the nearest vectors to the candidates, and vector scores to those that are there."""
-        dense = self.searcher.dense
-        assert dense is not None and self.vector is not None
-        taken = passed = 0
-        while passed < self.question.limit:
-            try:
-                found = dense.search(self.searcher.store, part, self.vector, pool)
-            except RememError as error:
-                self.degraded.append(str(error))
-                return
-            for seq, score in found[taken:]:
-                docno = self._docno(txn, part, seq)
-                if docno is None or not self._passes(txn, part, docno):
-                    continue
-                passed += 1
-                c = candidate(docno)
-                c.vector = score
-                if lexical_hits is not None and not c.lexical:
-                    c.lexical = lexical_hits.score(docno)
-            if len(found) < pool:
-                return
-            taken, pool = pool, 4 * pool  # a selective filter: look at more, in the end at all
-
-    def _docno(self, txn: Txn, part: Part, seq: int) -> int | None:
-        """The document whose vector has this number, or None when it is gone."""
-        try:
-            entry = self.reader.entry(part, seq)
-        except RememError:
-            return None
-        if entry.new is None or not self.reader.sees_lane(part, entry.lane):
-            return None
-        return lexical.docno_of(txn, part.number, entry.ref, entry.new)
-
-    def _passes(self, txn: Txn, part: Part, docno: int) -> bool:
-        """Whether a document passes the filters that the index knows."""
-        question = self.question
-        if self.must:
-            own = lexical.filters_of(txn, part.number, docno)
-            if not all(wanted in own for wanted in self.must):
-                return False
-        if question.since is None and question.until is None:
-            return True
-        when = lexical.doc(txn, part.number, docno).when
-        if when is None:
-            return True
-        early = question.since is not None and when < question.since
-        return not early and not (question.until is not None and when >= question.until)
-
-    def _speaker(self, own: Callable[[int], list[bytes]]) -> Callable[[int], bool] | None:
-        """Whether a document was said by someone whom the question names."""
-        asked = {b"\0s:" + term for term, _ in self.terms}
-        return lambda docno: not asked.isdisjoint(own(docno))
+        return merge(kept, tail.ranked(self._top_lexical), key=lambda found: -found[0])
 
 
 def named_periods(question: Question) -> tuple[Windows, Windows | None]:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import sys
 from heapq import heapify, heappop, nlargest
 from itertools import groupby, islice
+from math import log
 from operator import itemgetter
 
 import msgspec
@@ -34,13 +35,14 @@ from remem.index.accumulate import (
     Term,
     common,
     frequency,
+    having,
     numpy_scores,
     sum_all,
     sum_best,
     sum_few,
 )
 from remem.index.lexical import doc
-from remem.index.postings import LENGTHS, PART, part_key
+from remem.index.postings import LENGTHS, PART, SAID_BY, part_key
 from remem.index.segments import Part, load_part
 
 TYPE_CHECKING = False
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 
 K1 = 1.2
 B = 0.75
+PRIOR = 100  # documents that a partition is taken to have besides, where confidence is judged
 LEAST_WEIGHT = 1e-9  # of a term that counts: smaller products might become zero
 WARM_POSTINGS = 4_000  # numpy, once loaded, is faster from here on,
 _DENSE = 50  # and one posting later for every so many documents
@@ -84,6 +87,20 @@ class Why(msgspec.Struct, frozen=True, gc=False):
     score: float
 
 
+class Match(msgspec.Struct, gc=False):
+    """How much of a question a document holds, by what its words are worth (idf x weight).
+
+    Attributes:
+        share: of the words that occur in the partition, names of speakers included.
+        held: of all words that are no name of a speaker.
+        mass: the same, counted in words that occur nowhere else.
+    """
+
+    share: float = 0.0
+    held: float = 0.0
+    mass: float = 0.0
+
+
 class Hits:
     """The answer to a question: usable while its transaction is open.
 
@@ -94,6 +111,7 @@ class Hits:
     Attributes:
         top: the best ``limit`` documents and their scores.
         terms: those of the question that occur, rarest first.
+        missing: summed weight of those that do not.
         n: documents in the partition.
         average: their average length.
     """
@@ -102,10 +120,12 @@ class Hits:
         "_all",
         "_limit",
         "_must",
+        "_names",
         "_part",
         "_scores",
         "_txn",
         "average",
+        "missing",
         "n",
         "terms",
         "top",
@@ -117,11 +137,13 @@ class Hits:
         """An answer to be filled in by :func:`search`."""
         self.top: list[Scored] = []
         self.terms = terms
+        self.missing = 0.0
         self.n = part.n
         self.average = average_length(part)
         self._txn = txn
         self._part = part
         self._must = must
+        self._names: frozenset[bytes] | None = None
         self._limit = limit
         self._all: dict[int, float] | None = None
         self._scores: Floats | None = None
@@ -148,6 +170,40 @@ class Hits:
             return self._all.get(docno, 0.0)
         self._alive()
         return sum_few(self.terms, [docno]).get(docno, 0.0) if self._passes(docno) else 0.0
+
+    def matches(self, docnos: Iterable[int]) -> dict[int, Match]:
+        """How much of the question each of some documents holds."""
+        self._alive()
+        names = self.names()
+        wanted = set(docnos)
+        found = {docno: Match() for docno in wanted}
+        all_of = told = 0.0
+        for term in self.terms:
+            worth = term.idf * term.weight
+            known = rarity(self.n, term.postings.count) * term.weight
+            if term.postings.term in names:
+                known = 0.0
+            all_of += worth
+            told += known
+            for docno in having(term.postings, wanted):
+                match = found[docno]
+                match.share += worth
+                match.held += known
+        told += self.missing * rarity(self.n)
+        for match in found.values():
+            match.mass = match.held / rarity(self.n)
+            match.share = match.share / all_of if all_of else 0.0
+            match.held = match.held / told if told else 0.0
+        return found
+
+    def names(self) -> frozenset[bytes]:
+        """Terms of the question that stand in the name of a speaker of the partition."""
+        if self._names is None:
+            asked = [term.postings.term for term in self.terms]
+            self._names = frozenset(
+                term for term in asked if Postings(self._txn, self._part, SAID_BY + term).count
+            )
+        return self._names
 
     def explain(self, docno: int) -> list[Why]:
         """What makes up the score of a document, term by term; empty if it does not match."""
@@ -248,6 +304,7 @@ def search(
     b: float = B,
     limit: int = 50,
     use_numpy: bool | None = None,
+    fill: bool = True,
 ) -> Hits:
     """Find the documents of a partition that have some of the terms, best first.
 
@@ -260,6 +317,7 @@ def search(
         b: how much the length counts, 0 to 1.
         limit: how many are worked out at once; more may be asked for.
         use_numpy: True or False settle the way; None leaves it to the amount of work.
+        fill: False to find nothing: what the terms are worth is all that is asked.
 
     Raises:
         IndexDamaged: a list is not the one that was written.
@@ -281,9 +339,18 @@ def search(
     asked.sort(key=lambda term: (term.postings.count, term.postings.term))
     filters = sorted((Postings(txn, held, term) for term in set(must)), key=lambda one: one.count)
     hits = Hits(txn, held, asked, filters, limit)
-    if asked and not (filters and not filters[0].count):
+    hits.missing = sum(weights.values()) - sum(term.weight for term in asked)
+    if fill and asked and not (filters and not filters[0].count):
         hits._fill(_numpy(asked, held.next_doc, use_numpy))
     return hits
+
+
+def rarity(n: int, df: int = 0) -> float:
+    """What a term is worth that df of n documents have, with PRIOR others that do not.
+
+    Among a handful of documents every word is in many, and idf says nothing of it.
+    """
+    return log(1 + (n + PRIOR - df + 0.5) / (df + 0.5))
 
 
 def average_length(part: Part) -> float:

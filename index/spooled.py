@@ -13,17 +13,18 @@ import msgspec
 
 from remem.objects import format as fmt
 from remem.objects.errors import StoreError
+from remem.objects.model import Draft, Run
 from remem.objects.tombs import normal_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from remem.objects.encode import Obj
+    from remem.objects.encode import Stored
 
 MIN_TEXT_B = 5  # a shorter text is not looked for inside of others
 
 
-def blank(root: str, removed: Iterable[Obj]) -> int:
+def blank(root: str, removed: Iterable[Stored]) -> int:
     """Overwrite the lines of the spool that say what these objects say.
 
     Args:
@@ -36,7 +37,7 @@ def blank(root: str, removed: Iterable[Obj]) -> int:
     Raises:
         StoreError: a file cannot be written.
     """
-    texts = {obj.text for obj in removed}
+    texts = {obj.text for obj in removed if not isinstance(obj, Draft | Run)}
     values = {normal_value(text) for text in texts}
     whole = [t for t in (text.encode("utf-8", "replace") for text in texts) if len(t) >= MIN_TEXT_B]
     count = 0

@@ -18,7 +18,7 @@ import msgspec
 
 from remem.index import lexical, project, proof, seal, spooled
 from remem.index.proof import Proof
-from remem.objects import backup, kv, purge, refs
+from remem.objects import backup, kv, purge, refs, signing
 from remem.objects import format as fmt
 from remem.objects.errors import NotFound, RememError, StoreError
 from remem.objects.lock import hold
@@ -94,6 +94,8 @@ def run(
         The report; findings in its proof are an integrity failure.
 
     Raises:
+        SignatureNeeded: the store is protected and the actor brings no key; what waits goes on
+            waiting.
         StoreLocked: another purge, or a projector, kept its lock; nothing was removed.
         NotFound: one of ``only`` does not wait for a purge.
     """
@@ -102,6 +104,7 @@ def run(
     with hold(store.locks_path, LOCK, wait_s=WAIT_S):
         report, items = _look(store, only)
         if not dry_run:
+            _refuse_unsigned(store, actor, items)
             earlier = purge.leftover(store)
             report.finished = bool(purge.others(store.root))
             try:
@@ -121,6 +124,12 @@ def run(
     return report
 
 
+def _refuse_unsigned(store: Store, actor: Actor, items: list[Item]) -> None:
+    """Refuse at once what the transaction at the end would refuse: nobody is there to sign it."""
+    if items and actor.signer is None:
+        store.write(actor, lambda tx: signing.require(tx, "purge", *items[0]))
+
+
 def _look(store: Store, only: set[bytes] | None) -> tuple[Purged, list[Item]]:
     """What waits, without what is held."""
     report = Purged(generation=store.generation)
@@ -138,7 +147,7 @@ def _look(store: Store, only: set[bytes] | None) -> tuple[Purged, list[Item]]:
             state = reader.state(part, ref)
             memory = state is not None and state.type == refs.MEMORY
             report.memories += memory
-            report.observations += not memory
+            report.observations += state is not None and state.type == refs.OBSERVATION
         report.refs = [ref for _, ref in items]
     return report, items
 

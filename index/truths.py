@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from remem.index import ran
 from remem.index.analyze import terms
+from remem.index.fields import is_parsed
 from remem.index.hits import QUOTE, Hit, cites_of, excerpt, matches
 from remem.index.timewords import periods
-from remem.objects import chains, evidence, refs
+from remem.objects import chains, evidence, memories, refs, summaries
 from remem.objects.model import Memory, Observation
 from remem.objects.views import CURRENT, HISTORICAL
 
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
     from remem.objects.views import Eye
 
     Scores = dict[str, float]
-    # score, partition, ref, object id, log entry that brought it (0: unknown), parts of the score
-    Ranked = tuple[float, Part, bytes, bytes, int, Scores]
+    # score, partition, ref, object id, log entry that brought it (0: unknown), parts of the score,
+    # confidence
+    Ranked = tuple[float, Part, bytes, bytes, int, Scores, float]
     Windows = list[tuple[int, int]]
 
 ALIKE = 0.35  # share of the words of two statements that both have, to count as alike
@@ -62,45 +65,66 @@ class Collector:
         self._hits: list[tuple[Part, Hit]] = []
         self._seen: set[tuple[int, bytes, bytes]] = set()
 
-    def collect(self, ranked: Iterable[Ranked]) -> list[Hit]:
-        """The hits, at most as many as the question asks for."""
-        for score, part, ref, object_id, seq, parts in ranked:
-            self.offer(score, part, ref, object_id, seq, parts)
+    def collect(self, ranked: Iterable[Ranked], least: float | None = None) -> list[Hit]:
+        """The hits, at most as many as the question asks for.
+
+        Args:
+            ranked: documents, the best first.
+            least: score that the best hit needs, or there are none.
+        """
+        for score, part, ref, object_id, seq, parts, sure in ranked:
+            if least is not None and not self._hits and score < least:
+                return []
+            self.offer(score, part, ref, object_id, seq, parts, sure)
             if len(self._hits) >= self.question.limit:
                 break
         self._later_first()
         self._group()
         self._conflicts()
-        return [hit for _, hit in self._hits[: self.question.limit]]
+        return [self._fresh(part, hit) for part, hit in self._hits[: self.question.limit]]
+
+    def _fresh(self, part: Part, hit: Hit) -> Hit:
+        """A hit that says of a summary whether its sources have changed."""
+        if not isinstance(hit.obj, Memory) or not memories.is_summary(hit.obj):
+            return hit
+        found = summaries.stale(self.eye, part, hit.state, hit.obj)
+        return hit if found is None else msgspec.structs.replace(hit, stale=found)
 
     def facts(self) -> list[Hit]:
         """The memories that were taken in: what holds first, then from the latest backwards."""
         self._hits = [(part, hit) for part, hit in self._hits if isinstance(hit.obj, Memory)]
         self._hits.sort(key=lambda one: _age(one[1]))
         self._conflicts()
-        return [hit for _, hit in self._hits]
+        return [self._fresh(part, hit) for part, hit in self._hits]
 
     # -- one document -------------------------------------------------------------------------
 
     def offer(
-        self, score: float, part: Part, ref: bytes, object_id: bytes, seq: int, parts: Scores
+        self,
+        score: float,
+        part: Part,
+        ref: bytes,
+        object_id: bytes,
+        seq: int,
+        parts: Scores,
+        sure: float = 0.0,
     ) -> None:
         """Take one document in, or what holds in its place."""
         now = self.question.lens.view == "now"
         key = (part.number, ref, b"" if now else object_id)
         if key in self._seen:
             return
-        hit = self._hit(score, part, ref, object_id, seq, parts)
+        hit = self._hit(score, part, ref, object_id, seq, parts, sure)
         if hit is None:
             if now:
-                self._instead(score, part, self.eye.stand_in(part, ref))
+                self._instead(score, part, self.eye.stand_in(part, ref), sure)
             return
         self._seen.add(key)
         if hit.truth == HISTORICAL:
-            self._instead(score, part, self.eye.newest(part, ref, object_id))
+            self._instead(score, part, self.eye.newest(part, ref, object_id), sure)
         self._add(part, hit)
 
-    def _instead(self, score: float, part: Part, ref: bytes | None) -> None:
+    def _instead(self, score: float, part: Part, ref: bytes | None, sure: float) -> None:
         """Offer what holds in the place of a document, with the score of that document."""
         sight = None if ref is None else self.eye.of(part, ref)
         if ref is None or sight is None or sight.held is None or sight.held.head is None:
@@ -109,13 +133,20 @@ class Collector:
         key = (part.number, ref, b"" if self.question.lens.view == "now" else head)
         if key in self._seen:
             return
-        hit = self._hit(score, part, ref, head, 0, {"successor": score})
+        hit = self._hit(score, part, ref, head, 0, {"successor": score}, sure)
         if hit is not None and hit.truth != HISTORICAL:
             self._seen.add(key)
             self._add(part, hit)
 
     def _hit(
-        self, score: float, part: Part, ref: bytes, object_id: bytes, seq: int, parts: Scores
+        self,
+        score: float,
+        part: Part,
+        ref: bytes,
+        object_id: bytes,
+        seq: int,
+        parts: Scores,
+        sure: float,
     ) -> Hit | None:
         """The hit for a document, or None when the lens or a filter keeps it back."""
         question = self.question
@@ -139,6 +170,7 @@ class Collector:
             truth,
             cites_of(self.eye, part, object_id, obj, self.terms),
             parts if question.why else None,
+            confidence=sure,
         )
 
     def _by(self, part: Part, ref: bytes, object_id: bytes) -> bytes | None:
@@ -179,14 +211,42 @@ class Collector:
             return
         for place, (at, other) in enumerate(self._hits):
             memory = other.obj
-            if isinstance(memory, Memory) and at.number == part.number and hit.id in memory.cites:
-                self._hits[place] = (at, self._quoting(other, hit))
+            if not isinstance(memory, Memory) or memories.is_summary(memory):
+                continue  # a summary of many does not stand for each of them
+            if at.number == part.number and hit.id in memory.cites:
+                sure = max(other.confidence, hit.confidence)
+                if hit.obj.kind == ran.KIND and is_parsed(memory):  # what was typed says it better
+                    best = max(other.score, hit.score)
+                    kept = msgspec.structs.replace(hit, score=best, confidence=sure)
+                    self._hits[place] = (at, kept)
+                    self._drop_parsed(at, hit.id, place + 1)
+                    return
+                kept = msgspec.structs.replace(self._quoting(other, hit), confidence=sure)
+                self._hits[place] = (at, kept)
                 return
         self._hits.append((part, hit))
+
+    def _drop_parsed(self, part: Part, observation: bytes, start: int) -> None:
+        """Leave out, from a place on, what parsers read from an observation that is there."""
+        self._hits[start:] = [
+            (at, hit)
+            for at, hit in self._hits[start:]
+            if at.number != part.number
+            or not isinstance(hit.obj, Memory)
+            or not (is_parsed(hit.obj) and observation in hit.obj.cites)
+        ]
 
     def _add_memory(self, part: Part, hit: Hit, memory: Memory) -> None:
         """Put a memory behind the others, or in the place of evidence that says nothing else."""
         place: int | None = None
+        if memories.is_summary(memory):
+            self._hits.append((part, hit))
+            return
+        if is_parsed(memory) and any(
+            at.number == part.number and other.id in memory.cites and other.obj.kind == ran.KIND
+            for at, other in self._hits
+        ):
+            return
         for index in range(len(self._hits) - 1, -1, -1):
             at, other = self._hits[index]
             if at.number != part.number or other.id not in memory.cites:
@@ -195,7 +255,11 @@ class Collector:
             if evidence.says_nothing_else(other.obj.text, parts):
                 del self._hits[index]
                 place = index
-                hit = msgspec.structs.replace(hit, score=max(hit.score, other.score))
+                hit = msgspec.structs.replace(
+                    hit,
+                    score=max(hit.score, other.score),
+                    confidence=max(hit.confidence, other.confidence),
+                )
         self._hits.insert(len(self._hits) if place is None else place, (part, hit))
 
     def _quoting(self, memory: Hit, folded: Hit) -> Hit:
@@ -302,7 +366,9 @@ class Collector:
             sight = self.eye.of(part, ref)
             if sight is None or sight.held is None or sight.held.head is None:
                 continue
-            rival = self._hit(hit.score, part, ref, sight.held.head, 0, {"conflict": hit.score})
+            rival = self._hit(
+                hit.score, part, ref, sight.held.head, 0, {"conflict": hit.score}, hit.confidence
+            )
             if rival is not None and rival.truth == CURRENT:
                 return rival
         return None

@@ -5,29 +5,30 @@ Layout of a folder, G being the generation::
     HEAD            counts, sums, the embedder's identity; replaced by rename
     ids-G.u32       document numbers, 4 bytes each, row by row
     rows-G.i16      vectors, dim x 2 bytes each, row by row: round(x * 32767)
-    graph-G-S.hnsw  a graph over the first rows (index/hnsw.py), if one was built
+    marks-G.u64     of each row: BLAKE3-64 of its vector, then its code (index/signs.py): 72 bytes
 
 HEAD, integers little-endian::
 
     offset  size  what
-    0       16    "remem vectors 1\n"
+    0       16    "remem vectors 2\n"
     16      4     generation
     20      8     serial: one more at each HEAD
     28      4     dim
     32      4     rows, dead ones included
     36      4     largest document number ever added
     40      4     d: number of dead rows
-    44      4     rows of the graph, 0 for none
-    48      8     serial in the name of the graph
-    56      8     size of the graph in bytes
-    64      32    BLAKE3 of the graph
-    96      2+2   bytes of the name, bytes of the digest; both follow at 100, UTF-8
+    44      2+2   bytes of the name, bytes of the digest; both follow at 48, UTF-8
     ...     4 d   dead rows, ascending
     ...     16    BLAKE3-128 of the ids
     ...     16 b  BLAKE3-128 of each block of 512 rows (the last may be shorter)
+    ...     16 b  BLAKE3-128 of the marks of each block
     end-32  32    BLAKE3 of everything before
 
-Sums are taken over the rows that HEAD counts, *with its dead rows read as zeros*.  So a removal
+A scan compares whole blocks with their sums.  Who wants a few rows compares the marks of their
+blocks, and each row with the sum in its mark.
+
+Sums are taken over the rows that HEAD counts, *with its dead rows read as zeros* (a dead row's
+mark is zero, too).  So a removal
 first publishes HEAD and then zeroes the bytes, and a crash or a reader between the two finds sums
 that match; an append first writes rows and then publishes, and rows behind the count do not exist.
 A reader holds no lock: where a sum does not match it looks whether HEAD has moved on.
@@ -40,8 +41,9 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from remem.index import signs
 from remem.index.errors import IndexDamaged
 from remem.objects.errors import StoreError, StoreFull, StoreReadOnly
 
@@ -50,14 +52,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     U32 = NDArray[np.uint32]
+    U64 = NDArray[np.uint64]
+    I64 = NDArray[np.int64]
     I16 = NDArray[np.int16]
+    Whole = NDArray[np.integer[Any]]
 
-MAGIC = b"remem vectors 1\n"
+MAGIC = b"remem vectors 2\n"
 HEAD = "HEAD"
 BLOCK_ROWS = 512  # x 384 x (2 + 4) bytes: a block and its float32 copy stay in a 2 MiB cache
 SCALE = 32767.0
 SUM_B = 16
-_FIXED = struct.Struct("<16sIQIIIIIQQ32sHH")
+MARK_WORDS = 1 + signs.WORDS  # of 8 bytes
+_FIXED = struct.Struct("<16sIQIIIIHH")
 
 
 class Head:
@@ -66,6 +72,7 @@ class Head:
     Attributes:
         dead: uint32, ascending: rows that no longer count and whose bytes are zero.
         sums: BLAKE3-128 of each block, end to end.
+        mark_sums: the same of the marks of each block.
         seal: BLAKE3 of the whole header; two heads are the same when their seals are.
     """
 
@@ -74,11 +81,8 @@ class Head:
         "digest",
         "dim",
         "generation",
-        "graph_rows",
-        "graph_serial",
-        "graph_size",
-        "graph_sum",
         "ids_sum",
+        "mark_sums",
         "max_id",
         "name",
         "rows",
@@ -102,14 +106,8 @@ class Head:
         self.max_id = 0
         self.dead: U32 = np.empty(0, np.uint32)
         self.ids_sum = block_sum(b"")
-        self.sums = b""
+        self.sums = self.mark_sums = b""
         self.seal = b""
-        self.drop_graph()
-
-    def drop_graph(self) -> None:
-        """Forget the graph."""
-        self.graph_rows = self.graph_serial = self.graph_size = 0
-        self.graph_sum = bytes(32)
 
     def copy(self) -> Head:
         """Another head with the same values, to be changed and published."""
@@ -126,9 +124,17 @@ class Head:
         """File name of the vectors."""
         return f"rows-{self.generation}.i16"
 
-    def graph_name(self) -> str:
-        """File name of the graph, or an empty string."""
-        return f"graph-{self.generation}-{self.graph_serial}.hnsw" if self.graph_rows else ""
+    def marks_name(self) -> str:
+        """File name of the marks."""
+        return f"marks-{self.generation}.u64"
+
+    def names(self) -> list[str]:
+        """Names of all files of the generation."""
+        return [self.ids_name(), self.rows_name(), self.marks_name()]
+
+    def widths(self) -> list[int]:
+        """Bytes of a row in each of them."""
+        return [4, 2 * self.dim, 8 * MARK_WORDS]
 
     def blocks(self) -> int:
         """Number of blocks, a shorter last one included."""
@@ -142,6 +148,10 @@ class Head:
     def sum_of(self, block: int) -> bytes:
         """BLAKE3-128 of a block."""
         return self.sums[block * SUM_B : (block + 1) * SUM_B]
+
+    def mark_sum_of(self, block: int) -> bytes:
+        """BLAKE3-128 of the marks of a block."""
+        return self.mark_sums[block * SUM_B : (block + 1) * SUM_B]
 
     def dead_in(self, start: int, end: int) -> U32:
         """Dead rows from ``start`` up to ``end``."""
@@ -157,10 +167,10 @@ class Head:
         name, digest = self.name.encode(), self.digest.encode()
         fixed = _FIXED.pack(
             MAGIC, self.generation, self.serial, self.dim, self.rows, self.max_id, self.dead.size,
-            self.graph_rows, self.graph_serial, self.graph_size, self.graph_sum,
             len(name), len(digest),
         )  # fmt: skip
-        body = fixed + name + digest + self.dead.astype("<u4").tobytes() + self.ids_sum + self.sums
+        dead = self.dead.astype("<u4").tobytes()
+        body = b"".join((fixed, name, digest, dead, self.ids_sum, self.sums, self.mark_sums))
         return body + blake3(body).digest()
 
 
@@ -178,12 +188,11 @@ def decode(raw: bytes, path: str) -> Head:
         raise IndexDamaged(f"the header '{path}' of a vector index does not match its sum")
     head = Head("", 0, "")
     (
-        _, head.generation, head.serial, head.dim, head.rows, head.max_id, dead,
-        head.graph_rows, head.graph_serial, head.graph_size, head.graph_sum, name, digest,
+        _, head.generation, head.serial, head.dim, head.rows, head.max_id, dead, name, digest,
     ) = _FIXED.unpack_from(body)  # fmt: skip
     at = _FIXED.size
-    wanted = at + name + digest + 4 * dead + SUM_B + SUM_B * head.blocks()
-    if len(body) != wanted or dead > head.rows or head.graph_rows > head.rows:
+    wanted = at + name + digest + 4 * dead + SUM_B + 2 * SUM_B * head.blocks()
+    if len(body) != wanted or dead > head.rows:
         raise IndexDamaged(f"the counts in the header '{path}' contradict each other")
     head.name = body[at : at + name].decode("utf-8", "replace")
     head.digest = body[at + name : at + name + digest].decode("utf-8", "replace")
@@ -193,7 +202,9 @@ def decode(raw: bytes, path: str) -> Head:
         raise IndexDamaged(f"the header '{path}' names a dead row that does not exist")
     at += 4 * dead
     head.ids_sum = body[at : at + SUM_B]
-    head.sums = body[at + SUM_B :]
+    at += SUM_B
+    end = at + SUM_B * head.blocks()
+    head.sums, head.mark_sums = body[at:end], body[end:]
     head.seal = seal
     return head
 
@@ -228,14 +239,14 @@ def data_files(folder: str) -> list[str]:
         names = os.listdir(folder)
     except OSError:
         return []
-    kinds = (("ids-", ".u32"), ("rows-", ".i16"), ("graph-", ".hnsw"), ("new-", ".tmp"))
+    kinds = (("ids-", ".u32"), ("rows-", ".i16"), ("marks-", ".u64"), ("new-", ".tmp"))
     return sorted(n for n in names if any(n.startswith(a) and n.endswith(z) for a, z in kinds))
 
 
 class Rows:
     """The open files of one generation, for reading."""
 
-    __slots__ = ("_dim", "_files", "_numbers", "_vectors", "generation")
+    __slots__ = ("_dim", "_files", "_paths", "generation")
 
     def __init__(self, folder: str, head: Head) -> None:
         """Open the files.
@@ -245,10 +256,9 @@ class Rows:
         """
         self.generation = head.generation
         self._dim = head.dim
-        self._numbers = os.path.join(folder, head.ids_name())
-        self._vectors = os.path.join(folder, head.rows_name())
+        self._paths = [os.path.join(folder, name) for name in head.names()]
         self._files: list[int] = []
-        for path in (self._numbers, self._vectors):
+        for path in self._paths:
             try:
                 self._files.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
             except OSError as error:
@@ -273,10 +283,10 @@ class Rows:
         import numpy as np
 
         out: U32 = np.empty(head.rows, "<u4")
-        _read(self._files[0], out, 0, self._numbers)
+        _read(self._files[0], out, 0, self._paths[0])
         out[head.dead] = 0
         if block_sum(out) != head.ids_sum:
-            raise IndexDamaged(f"'{self._numbers}' does not match its sum")
+            raise IndexDamaged(f"'{self._paths[0]}' does not match its sum")
         return out
 
     def block(self, head: Head, block: int, into: I16) -> I16:
@@ -287,13 +297,80 @@ class Rows:
         """
         start, end = head.span(block)
         out = into[: end - start]
-        _read(self._files[1], out, start * self._dim * 2, self._vectors)
+        _read(self._files[1], out, start * self._dim * 2, self._paths[1])
         if head.dead.size:
             out[head.dead_in(start, end) - start] = 0
         if block_sum(out) != head.sum_of(block):
             raise IndexDamaged(
-                f"rows {start} to {end - 1} of '{self._vectors}' do not match their sum"
+                f"rows {start} to {end - 1} of '{self._paths[1]}' do not match their sum"
             )
+        return out
+
+    def marks(self, head: Head, first: int, last: int, into: U64) -> None:
+        """Read the marks of blocks from ``first`` up to ``last``, dead rows as zeros.
+
+        Args:
+            head: in force.
+            first: a block.
+            last: the block after the last one that is wanted.
+            into: uint64 (rows of these blocks, MARK_WORDS).
+
+        Raises:
+            IndexDamaged: they are not those that were written.
+        """
+        start, end = head.span(first)[0], head.span(last - 1)[1]
+        _read(self._files[2], into, start * 8 * MARK_WORDS, self._paths[2])
+        if head.dead.size:
+            into[head.dead_in(start, end) - start] = 0
+        for block in range(first, last):
+            low, high = head.span(block)
+            if block_sum(into[low - start : high - start]) != head.mark_sum_of(block):
+                raise IndexDamaged(f"'{self._paths[2]}' does not match its sum")
+
+    def check_marks(self, head: Head, block: int, *, beside_rows: bool) -> None:
+        """Compare the marks of a block with their sum, and with the rows if these are sound.
+
+        Raises:
+            IndexDamaged: one does not match.
+        """
+        import numpy as np
+
+        start, end = head.span(block)
+        marks: U64 = np.empty((end - start, MARK_WORDS), "<u8")
+        self.marks(head, block, block + 1, marks)
+        if not beside_rows:
+            return
+        vectors = self.block(head, block, block_buffer(self._dim))
+        live = np.ones(end - start, bool)
+        live[head.dead_in(start, end) - start] = False
+        if not np.array_equal(marks_of(vectors)[live, 0], marks[live, 0]):
+            raise IndexDamaged(f"the marks of rows {start} to {end - 1} belong to other rows")
+
+    def some(self, rows: I64, sums: U64) -> I16:
+        """Single rows, each compared with the sum in its mark.
+
+        Args:
+            rows: int64 (n,), none of them dead.
+            sums: uint64 (n,).
+
+        Raises:
+            IndexDamaged: one is not what was written.
+        """
+        import numpy as np
+        from blake3 import blake3
+
+        width = 2 * self._dim
+        out: I16 = np.empty((rows.size, self._dim), "<i2")
+        view = bytes_of(out)
+        wanted = sums.tobytes()
+        file, read = self._files[1], os.preadv
+        for at, row in enumerate(rows.tolist()):
+            one = view[at * width : (at + 1) * width]
+            if (
+                read(file, [one], row * width) != width
+                or blake3(one).digest(length=8) != wanted[8 * at : 8 * at + 8]
+            ):
+                raise IndexDamaged(f"row {row} of '{self._paths[1]}' does not match its mark")
         return out
 
     def unerased(self, head: Head) -> list[int]:
@@ -304,13 +381,12 @@ class Rows:
         """
         import numpy as np
 
-        number = np.empty(1, "<u4")
-        vector = np.empty(self._dim, "<i2")
+        kept = [np.empty(width, np.uint8) for width in head.widths()]
         out = []
         for row in head.dead.tolist():
-            _read(self._files[0], number, row * 4, self._numbers)
-            _read(self._files[1], vector, row * self._dim * 2, self._vectors)
-            if number.any() or vector.any():
+            for file, part, path in zip(self._files, kept, self._paths, strict=True):
+                _read(file, part, row * part.size, path)
+            if any(part.any() for part in kept):
                 out.append(row)
         return out
 
@@ -322,7 +398,7 @@ def block_buffer(dim: int) -> I16:
     return np.empty((BLOCK_ROWS, dim), "<i2")
 
 
-def block_sum(data: U32 | I16 | bytes) -> bytes:
+def block_sum(data: Whole | bytes) -> bytes:
     """BLAKE3-128 of the bytes of an array."""
     from blake3 import blake3
 
@@ -330,14 +406,32 @@ def block_sum(data: U32 | I16 | bytes) -> bytes:
     return blake3(raw).digest(length=SUM_B)
 
 
-def bytes_of(array: U32 | I16) -> memoryview:
+def marks_of(vectors: I16) -> U64:
+    """Marks of rows: uint64 (n, MARK_WORDS).
+
+    Args:
+        vectors: int16 (n, dim), contiguous.
+    """
+    import numpy as np
+    from blake3 import blake3
+
+    out: U64 = np.empty((len(vectors), MARK_WORDS), "<u8")
+    if len(vectors):
+        view, width = bytes_of(vectors), vectors.shape[1] * 2
+        sums = [blake3(view[at : at + width]).digest(length=8) for at in range(0, len(view), width)]
+        out[:, 0] = np.frombuffer(b"".join(sums), "<u8")
+        out[:, 1:] = signs.codes(vectors)
+    return out
+
+
+def bytes_of(array: Whole) -> memoryview:
     """The bytes of a contiguous array, not copied; an empty array has none."""
     import numpy as np
 
     return array.reshape(-1).view(np.uint8).data
 
 
-def _read(file: int, out: U32 | I16, offset: int, path: str) -> None:
+def _read(file: int, out: Whole, offset: int, path: str) -> None:
     view = bytes_of(out)
     done = 0
     while done < len(view):

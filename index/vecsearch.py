@@ -1,16 +1,23 @@
-"""Nearest rows of a vector index: by scanning, or by a graph with its tail scanned.
+"""Nearest rows of a vector index: by reading every row, or those alone that can be near.
 
 Both ways end in the same arithmetic: the inner product of the stored integers with the query in
 float64, rounded once to float32.  So a score does not depend on how a row was found, on where it
 lies or on what lies beside it, and equal vectors have equal scores.
+
+A large index is searched by its codes (index/signs.py).  The rows whose codes differ least from
+the query's are scored first; the score of the ``SURE`` best of them says in how many bits the code
+of a better row can differ, and every row within that reach is scored, too.  Of the rows that are
+better, the few whose codes lie further off than two deviations and a quarter are missed: recall@10
+was measured at 0.99 to 1.00.  Where so many rows are in reach that codes save nothing, as among
+vectors without any structure, everything is read.  What is found depends on the rows alone: not on
+the process, and not on how the rows came to be there.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remem.index import vecfile
-from remem.index.hnsw import breadth
+from remem.index import signs, vecfile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,16 +25,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from remem.index.hnsw import Graph
-    from remem.index.vecfile import I16, U32, Head
+    from remem.index.vecfile import I16, I64, U32, Head
     from remem.index.vecread import Mask, Reader
 
     F32 = NDArray[np.float32]
-    I64 = NDArray[np.int64]
     Allow = Mask | Callable[[U32], Mask]
 
-EXACT_ROWS = 10_000  # a filter that leaves so few rows is scanned: 1 ms
-_SCAN_ROWS = 15  # a scan looks at so many rows in the time of one candidate of a graph
+SIGNS_ROWS = 20_000  # an index with fewer rows is read as a whole: 9 ms
+SURE = 10  # nearest rows of which nearly none may be missed
+_DEVIATIONS = 2.25
+_FIRST = 128  # rows scored before anything is known, or twice as many as are wanted
+_WORTH = 8  # reading a row by itself takes so many times as long as reading it among others
+_FEW = 2048  # rows that are read without asking their codes
+_PART = 4096  # rows read at a time
 _MARGIN = 1e-5  # float32 products of unit vectors differ from exact ones by less
 _GATHER = 4  # a block with fewer than a quarter of its rows allowed is not widened as a whole
 
@@ -61,7 +71,7 @@ class Best:
         """
         import numpy as np
 
-        scores = (vectors.astype(np.float64) @ self._query).astype(np.float32)
+        scores = self.exact(vectors)
         self._rows = np.concatenate([self._rows, rows])
         self._scores = np.concatenate([self._scores, scores])
         if self._scores.size > self._k:
@@ -69,6 +79,22 @@ class Best:
             self.floor = float(np.partition(self._scores, at)[at])
             keep = self._scores >= self.floor
             self._rows, self._scores = self._rows[keep], self._scores[keep]
+
+    def exact(self, vectors: I16) -> F32:
+        """Scores of rows: float32 (n,)."""
+        import numpy as np
+
+        found: F32 = (vectors.astype(np.float64) @ self._query).astype(np.float32)
+        return found
+
+    def least(self, count: int) -> float:
+        """The score of the last of the best ``count`` so far; -1 while there are fewer."""
+        import numpy as np
+
+        if self._scores.size < count:
+            return -1.0
+        at = self._scores.size - count
+        return float(np.partition(self._scores, at)[at])
 
     def result(self, ids: U32) -> tuple[U32, F32]:
         """Document numbers and scores, the best first, equal ones by number."""
@@ -79,15 +105,12 @@ class Best:
         return numbers[order].astype(np.uint32), self._scores[order]
 
 
-def search(
-    reader: Reader, head: Head, graph: Graph | None, query: F32, k: int, allow: Allow | None
-) -> tuple[U32, F32]:
+def search(reader: Reader, head: Head, query: F32, k: int, allow: Allow | None) -> tuple[U32, F32]:
     """The k nearest documents that are live and allowed.
 
     Args:
         reader: of the index.
         head: in force.
-        graph: over the first ``head.graph_rows`` rows, or None to scan.
         query: float32 (dim,), unit length.
         k: at most so many.
         allow: see ``VectorIndex.search``.
@@ -96,18 +119,48 @@ def search(
 
     ids = reader.ids(head)
     wanted = reader.live(head)
-    if allow is not None:
+    if allow is not None and not head.dead.size:
+        wanted = _allowed(ids, allow)
+    elif allow is not None:
         wanted[wanted] = _allowed(ids[wanted], allow)
     best = Best(query, k)
+    if head.rows < reader.signs_rows:
+        _scan(reader, head, best, query, wanted)
+        return best.result(ids)
     count = int(np.count_nonzero(wanted))
-    first = 0
-    if graph is not None and count > EXACT_ROWS:
-        near = _by_graph(graph, query, k, wanted[: head.graph_rows])
-        if near is not None:
-            _score(reader, head, best, near)
-            first = head.graph_rows
-    _scan(reader, head, best, query, wanted, first)
+    if count > max(_FEW, 2 * k):
+        if _by_signs(reader, head, best, query, k, wanted, count):
+            return best.result(ids)
+        best = Best(query, k)
+    if count * _WORTH < head.rows:
+        _score(reader, head, best, np.flatnonzero(wanted))
+    else:
+        _scan(reader, head, best, query, wanted)
     return best.result(ids)
+
+
+def scores(reader: Reader, head: Head, query: F32, rows: I64) -> F32:
+    """Inner products of single rows: float32 (n,).
+
+    Args:
+        reader: of the index.
+        head: in force.
+        query: float32 (dim,), unit length.
+        rows: int64 (n,), ascending, none of them dead.
+    """
+    best = Best(query, rows.size)
+    if head.rows < reader.signs_rows:
+        import numpy as np
+
+        out: F32 = np.empty(rows.size, np.float32)
+        blocks = rows // vecfile.BLOCK_ROWS
+        cuts = np.searchsorted(blocks, np.arange(head.blocks() + 1))
+        for block in np.flatnonzero(np.diff(cuts)).tolist():
+            first, last = int(cuts[block]), int(cuts[block + 1])
+            own = rows[first:last] - block * vecfile.BLOCK_ROWS
+            out[first:last] = best.exact(reader.block(head, block)[own])
+        return out
+    return best.exact(reader.some(head, rows))
 
 
 def _allowed(ids: U32, allow: Allow) -> Mask:
@@ -118,50 +171,65 @@ def _allowed(ids: U32, allow: Allow) -> Mask:
         if answer.shape != ids.shape:
             raise ValueError("a filter must answer for each document number")
         return answer
+    if ids.size and int(ids.max()) < allow.size:
+        every: Mask = allow[ids]
+        return every
     out = np.zeros(ids.size, bool)
     inside = ids < allow.size
     out[inside] = allow[ids[inside]]
     return out
 
 
-def _by_graph(graph: Graph, query: F32, k: int, wanted: Mask) -> I64 | None:
-    """Wanted rows near the query, at least k of them, or None when the graph is no help."""
+def _by_signs(
+    reader: Reader, head: Head, best: Best, query: F32, k: int, wanted: Mask, count: int
+) -> bool:
+    """Score the rows whose codes say that they may be near; False when these are too many.
+
+    Args:
+        reader: of the index.
+        head: in force.
+        best: where they go.
+        query: float32 (dim,), unit length.
+        k: how many are wanted.
+        wanted: bool (rows,), which of them may be found.
+        count: how many of these there are.
+    """
     import numpy as np
 
-    inside = int(np.count_nonzero(wanted))
-    if not inside:
-        return None
-    # Enough that the filter leaves k of them, if it is independent of the query; where it is
-    # not, too few are left and the scan does it.
-    fetch = int(k * wanted.size / inside * 1.3) + 32
-    if fetch > wanted.size or breadth(fetch) * _SCAN_ROWS > inside:
-        return None
-    near = graph.nearest(query, fetch)
-    near = near[wanted[near]]
-    return near if near.size >= min(k, inside) else None
+    differ = signs.distances(signs.codes(query[None])[0], reader.codes(head))
+    if count < head.rows:
+        differ[~wanted] = signs.BITS + 1
+    upto = np.cumsum(np.bincount(differ, minlength=signs.BITS + 1)[: signs.BITS + 1])
+    first = min(int(np.searchsorted(upto, max(_FIRST, 2 * k))), signs.BITS)
+    if int(upto[first]) * _WORTH > count:
+        return False
+    _score(reader, head, best, np.flatnonzero(differ <= first))
+    reach = min(int(signs.reach(best.least(min(k, SURE)), _DEVIATIONS)), signs.BITS)
+    if reach <= first:
+        return True
+    if int(upto[reach]) * _WORTH > count:
+        return False
+    _score(reader, head, best, np.flatnonzero((differ > first) & (differ <= reach)))
+    return True
 
 
 def _score(reader: Reader, head: Head, best: Best, rows: I64) -> None:
-    import numpy as np
-
-    rows = np.sort(rows)
-    for block in np.unique(rows // vecfile.BLOCK_ROWS).tolist():
-        own = rows[rows // vecfile.BLOCK_ROWS == block]
-        best.offer(own, reader.block(head, block)[own - block * vecfile.BLOCK_ROWS])
+    """Offer single rows."""
+    for start in range(0, rows.size, _PART):
+        part = rows[start : start + _PART]
+        best.offer(part, reader.some(head, part))
 
 
-def _scan(reader: Reader, head: Head, best: Best, query: F32, wanted: Mask, first: int) -> None:
-    """Offer every wanted row from ``first`` on that may be among the best."""
+def _scan(reader: Reader, head: Head, best: Best, query: F32, wanted: Mask) -> None:
+    """Offer every wanted row that may be among the best."""
     import numpy as np
 
     scaled = query / np.float32(vecfile.SCALE)
     wide = np.empty((vecfile.BLOCK_ROWS, query.size), np.float32)
     scores = np.empty(vecfile.BLOCK_ROWS, np.float32)
-    for block in range(first // vecfile.BLOCK_ROWS, head.blocks()):
+    for block in range(head.blocks()):
         start, end = head.span(block)
         some = wanted[start:end]
-        if start < first:
-            some = some & (np.arange(start, end) >= first)
         count = int(np.count_nonzero(some))
         if not count:
             continue

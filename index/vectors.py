@@ -5,14 +5,15 @@ store.  Readers need no lock; one writer at a time holds a lock that the caller 
 
 Vectors are kept as 16-bit integers (recall@10 against float32: 1.000, largest error of a score
 2e-5), half the bytes to read and check, and widened block by block while they are in the cache.
-A search reads every block, compares it with its sum and multiplies it: 100,000 x 384 in 45 ms in
-a cold process, so nothing that was not verified is ever used and no stamp has to be trusted.
+Whatever is used was compared with a sum first, so no stamp has to be trusted.
 
-A graph (hnswlib) costs more to load than a scan costs: 97 ms against 20 ms at 50,000 rows, and
-the ratio stays.  So a process that answers one question scans, whatever the size.  A process that
-stays (``warm``) keeps verified blocks in memory and, from ``ANN_MIN_ROWS`` on, uses the graph:
-at 50,000 rows a scan takes 10 ms there and the graph 3.7 ms (recall@10 1.000, @50 0.994).  Scores
-come from the same rows in the same way on both paths.
+A small index is read as a whole.  Of a large one every process reads the codes, 72 bytes a row,
+and then the rows that can be near (index/vecsearch.py), so an answer is the same whoever gives it.
+A process that stays (``warm``) keeps what it read in memory: the codes, and of an index that is not
+too large the rows.
+
+A graph (hnswlib) was here before.  At a million rows it needs 1.75 GB of memory and half an hour
+to build, and costs a process that asks one question more to load than reading every row does.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from remem.index import hnsw, vecfile, vecsearch, vecwrite
+from remem.index import vecfile, vecsearch, vecwrite
 from remem.index.blas import one_thread
 from remem.index.errors import EmbedderMismatch, IndexDamaged
 from remem.index.vecread import Reader
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from remem.index.vecfile import U32, Head
     from remem.index.vecsearch import F32, Allow
 
-ANN_MIN_ROWS = 50_000
-_TAIL_DUE = 0.25  # a graph that misses this share of the rows is due to be built again
 _COMPACT_MIN = 1_024
 _UNIT_SLACK = 1e-2
 
@@ -51,10 +50,7 @@ class VectorIndex:
         dim: length of the vectors.
         digest: identity of the embedder.
         warm: this process will search many times.
-        ann_min_rows: from how many rows on a graph is built and used.
-
-    Attributes:
-        warnings: what was found wrong with the graph; a search goes on without it.
+        signs_rows: from how many rows on it is searched by codes.
 
     Raises:
         IndexDamaged: the header is not one that was written for this index.
@@ -69,7 +65,7 @@ class VectorIndex:
         dim: int,
         digest: str,
         warm: bool = False,
-        ann_min_rows: int = ANN_MIN_ROWS,
+        signs_rows: int = vecsearch.SIGNS_ROWS,
     ) -> None:
         """Read the header."""
         self.folder = folder
@@ -77,10 +73,9 @@ class VectorIndex:
         self.dim = dim
         self.digest = digest
         self.warm = warm
-        self.ann_min_rows = ann_min_rows
-        self.warnings: list[str] = []
-        self._reader = Reader(folder, name=name, dim=dim, digest=digest, warm=warm)
-        self._graph: tuple[str, hnsw.Graph | None] = "", None
+        self._reader = Reader(
+            folder, name=name, dim=dim, digest=digest, warm=warm, signs_rows=signs_rows
+        )
         self._settled = b""
         self._reader.refresh()
 
@@ -112,12 +107,36 @@ class VectorIndex:
         return head.rows - head.dead.size if head else 0
 
     @property
-    def graph_due(self) -> bool:
-        """Whether ``build_graph`` would make searches of a warm process faster."""
+    def size_b(self) -> int:
+        """Bytes that ``load`` keeps."""
         head = self._reader.refresh()
-        if head is None or head.rows < self.ann_min_rows or not hnsw.installed():
-            return False
-        return head.rows - head.graph_rows > _TAIL_DUE * head.rows
+        if head is None:
+            return 0
+        return head.rows * (4 + (head.dim * 2 if self._is_small(head) else head.widths()[2]))
+
+    def load(self) -> None:
+        """Read, check and keep what a search reads anyway; afterwards no file is open.
+
+        Raises:
+            IndexDamaged: what is there is not what was written.
+        """
+
+        def read(head: Head) -> None:
+            self._reader.ids(head)
+            if not self._is_small(head):
+                self._reader.warm = False  # the few rows that a search wants are soon read
+                self._reader.codes(head)
+                self._reader.rows_of(head, self._reader.ids(head)[:1])
+                return
+            for block in range(head.blocks()):
+                self._reader.block(head, block)
+
+        self._reader.reading(read, None)
+        self._reader.let_go()
+
+    def has_lost(self) -> bool:
+        """Whether rows that were read before were removed since, by whichever way."""
+        return self._reader.has_lost()
 
     def ids(self) -> U32:
         """Document numbers that can be found, ascending: uint32 (count,).
@@ -150,6 +169,21 @@ class VectorIndex:
 
         return self._reader.reading(read, None)
 
+    def blocks(self) -> Iterator[tuple[int, tuple[U32, F32]]]:
+        """Every vector that can be found, block by block: where it begins, numbers and vectors.
+
+        Raises:
+            IndexDamaged: what was read is not what was written.
+        """
+        head = self._reader.refresh()
+        if head is None:
+            return
+        ids = self._reader.ids(head)
+        at = 0
+        for rows, data in self._chunks(head):
+            yield at, (ids[rows], data)
+            at += rows.size
+
     def search(self, query: F32, k: int, *, allow: Allow | None = None) -> tuple[U32, F32]:
         """The k nearest documents.
 
@@ -178,9 +212,34 @@ class VectorIndex:
         one_thread()
         reader = self._reader
         return reader.reading(
-            lambda head: vecsearch.search(reader, head, self._graph_of(head), vector, k, allow),
+            lambda head: vecsearch.search(reader, head, vector, k, allow),
             nothing,
         )
+
+    def scores(self, query: F32, numbers: Sequence[int] | U32) -> tuple[U32, F32]:
+        """Inner products of some documents.
+
+        Args:
+            query: float32 (dim,), unit length.
+            numbers: of the documents; those without a vector are left out.
+
+        Returns:
+            Document numbers, uint32 (n,), and their inner products, float32.
+
+        Raises:
+            IndexDamaged: what was read is not what was written.
+        """
+        import numpy as np
+
+        wanted = np.asarray(numbers, np.uint32)
+        reader = self._reader
+
+        def read(head: Head) -> tuple[U32, F32]:
+            rows = reader.rows_of(head, wanted).astype(np.int64)
+            return reader.ids(head)[rows], vecsearch.scores(reader, head, query, rows)
+
+        one_thread()
+        return reader.reading(read, (np.empty(0, np.uint32), np.empty(0, np.float32)))
 
     def add(self, ids: Sequence[int] | U32, vectors: F32) -> None:
         """Add vectors; a document that is there already gets its new one.
@@ -201,10 +260,8 @@ class VectorIndex:
             raise ValueError(f"{numbers.size} document numbers need as many vectors of {self.dim}")
         if not numbers.size:
             return
-        if (
-            np.unique(numbers).size != numbers.size
-            or not 0 <= numbers.min() <= numbers.max() < 2**32
-        ):
+        ordered = np.sort(numbers)
+        if np.any(ordered[1:] == ordered[:-1]) or not 0 <= ordered[0] <= ordered[-1] < 2**32:
             raise ValueError("document numbers must be different and fit 32 bits")
         lengths = np.einsum("ij,ij->i", block, block)
         if not np.all(np.abs(lengths - 1) < _UNIT_SLACK):
@@ -263,36 +320,6 @@ class VectorIndex:
         if self._reader.refresh() is not None:
             self._writing(write)
 
-    def build_graph(self) -> bool:
-        """Build the graph over all rows, about 0.5 ms each, if there are enough of them.
-
-        Returns:
-            Whether a graph was built.
-
-        Raises:
-            IndexDamaged: what is there is not what was written.
-            StoreFull, StoreReadOnly, StoreError: the system refused.
-        """
-        head = self._reader.refresh()
-        if head is None or head.rows < self.ann_min_rows or not hnsw.installed():
-            return False
-
-        def write(head: Head) -> Head:
-            new = head.copy()
-            new.graph_rows, new.graph_serial = head.rows, head.serial + 1
-            temporary = os.path.join(self.folder, f"new-graph-{os.getpid()}.tmp")
-            new.graph_size, new.graph_sum = hnsw.build(
-                temporary, self.dim, head.rows, self._chunks(head)
-            )
-            os.rename(temporary, os.path.join(self.folder, new.graph_name()))
-            vecfile.publish(self.folder, new)
-            if head.graph_name():
-                os.unlink(os.path.join(self.folder, head.graph_name()))
-            return new
-
-        self._writing(write)
-        return True
-
     def verify(self) -> list[str]:
         """Check every byte.
 
@@ -329,40 +356,21 @@ class VectorIndex:
         attempt(numbers)
         attempt(remains)
         for block in range(head.blocks()):
+            known = len(findings)
             attempt(partial(rows.block, head, block, buffer))
-        if head.graph_name():
-            path = os.path.join(self.folder, head.graph_name())
-            attempt(partial(hnsw.check, path, head.graph_size, head.graph_sum))
+            attempt(partial(rows.check_marks, head, block, beside_rows=len(findings) == known))
         rows.close()
         return findings
 
     def close(self) -> None:
         """Close the files and let go of what is kept in memory."""
         self._reader.close()
-        self._graph = "", None
 
-    def _graph_of(self, head: Head) -> hnsw.Graph | None:
-        """The graph, where this process stays long enough to repay loading it."""
-        if not (self.warm and head.graph_rows >= self.ann_min_rows and hnsw.installed()):
-            return None
-        name = head.graph_name()
-        if self._graph[0] != name:
-            try:
-                graph = hnsw.Graph(
-                    os.path.join(self.folder, name), self.dim, head.graph_size, head.graph_sum
-                )
-                self._graph = name, graph
-            except IndexDamaged as error:
-                raw = vecfile.read_head(self.folder)
-                if raw is None or raw[-32:] != head.seal:
-                    raise  # a writer took the graph away; the search starts again
-                # Remembered as none: the rows are intact, and a scan finds all of them.
-                self._graph = name, None
-                self.warnings.append(str(error))
-        return self._graph[1]
+    def _is_small(self, head: Head) -> bool:
+        return head.rows < self._reader.signs_rows
 
     def _chunks(self, head: Head) -> Iterator[tuple[NDArray[np.uint64], F32]]:
-        """Live rows for the graph, block by block."""
+        """Live rows with their vectors, block by block."""
         import numpy as np
 
         live = self._reader.live(head)

@@ -14,7 +14,10 @@ from remem.index import vecfile
 from remem.index.vecfile import BLOCK_ROWS, SUM_B, Head, Rows
 
 if TYPE_CHECKING:
-    from remem.index.vecfile import I16, U32
+    from collections.abc import Iterator
+
+    from remem.index.vecfile import I16, U32, U64
+    from remem.index.vecread import Mask
 
 _WRITE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
@@ -29,7 +32,7 @@ def settle(folder: str, head: Head) -> None:
     """
     import numpy as np
 
-    keep = {head.ids_name(), head.rows_name(), head.graph_name()} if head.rows else set()
+    keep = set(head.names()) if head.rows else set()
     for name in vecfile.data_files(folder):
         if name not in keep:
             os.unlink(os.path.join(folder, name))
@@ -38,7 +41,7 @@ def settle(folder: str, head: Head) -> None:
     rows = Rows(folder, head)
     stale = np.asarray(rows.unerased(head), np.uint32)
     rows.close()
-    for name, width in ((head.ids_name(), 4), (head.rows_name(), 2 * head.dim)):
+    for name, width in zip(head.names(), head.widths(), strict=True):
         file = os.open(os.path.join(folder, name), _WRITE, 0o600)
         try:
             if os.fstat(file).st_size > head.rows * width:
@@ -64,12 +67,14 @@ def append(folder: str, head: Head, rows: Rows | None, ids: U32, vectors: I16, g
     new = head.copy()
     old_ids = rows.ids(head) if rows else np.empty(0, np.uint32)
     tail = np.empty((0, head.dim), np.int16)
+    tail_marks = np.empty((0, vecfile.MARK_WORDS), np.uint64)
     if rows and head.rows % BLOCK_ROWS:
         tail = rows.block(head, head.blocks() - 1, vecfile.block_buffer(head.dim)).copy()
-    for name, data, width in (
-        (head.ids_name(), ids, 4),
-        (head.rows_name(), vectors, 2 * head.dim),
-    ):
+        tail_marks = np.empty((len(tail), vecfile.MARK_WORDS), "<u8")
+        rows.marks(head, head.blocks() - 1, head.blocks(), tail_marks)
+    marks = vecfile.marks_of(vectors)
+    parts: list[vecfile.Whole] = [ids, vectors, marks]
+    for name, data, width in zip(head.names(), parts, head.widths(), strict=True):
         file = os.open(os.path.join(folder, name), _WRITE, 0o600)
         try:
             vecfile.write_at(file, vecfile.bytes_of(data), head.rows * width)
@@ -80,17 +85,15 @@ def append(folder: str, head: Head, rows: Rows | None, ids: U32, vectors: I16, g
     new.max_id = max(head.max_id, int(ids.max())) if ids.size else head.max_id
     all_ids = np.concatenate([old_ids, ids])
     fresh = np.concatenate([tail, vectors])
-    sums = [head.sums[: head.rows // BLOCK_ROWS * SUM_B]]
-    sums += [
-        vecfile.block_sum(fresh[start : start + BLOCK_ROWS])
-        for start in range(0, fresh.shape[0], BLOCK_ROWS)
-    ]
-    new.sums = b"".join(sums)
+    fresh_marks = np.concatenate([tail_marks, marks])
+    whole = head.rows // BLOCK_ROWS * SUM_B
+    new.sums = head.sums[:whole] + _sums(fresh)
+    new.mark_sums = head.mark_sums[:whole] + _sums(fresh_marks)
     new.ids_sum = vecfile.block_sum(all_ids)
     if gone.size:
-        _bury(new, head, rows, all_ids, fresh, gone)
+        _bury(new, head, rows, all_ids, fresh, fresh_marks, gone)
     vecfile.publish(folder, new)
-    _erase(folder, head, new, gone)
+    _erase(folder, head, gone)
     return new
 
 
@@ -108,76 +111,101 @@ def rewrite(folder: str, head: Head, rows: Rows) -> Head:
 
     new = head.copy()
     new.generation += 1
-    new.drop_graph()
     new.dead = np.empty(0, np.uint32)
     live = np.ones(head.rows, bool)
     live[head.dead] = False
     ids = rows.ids(head)[live]
     new.rows, new.ids_sum = ids.size, vecfile.block_sum(ids)
-    file = os.open(os.path.join(folder, new.ids_name()), _WRITE | os.O_TRUNC, 0o600)
+    ids_file, *files = (
+        os.open(os.path.join(folder, name), _WRITE | os.O_TRUNC, 0o600) for name in new.names()
+    )
     try:
-        vecfile.write_at(file, vecfile.bytes_of(ids), 0)
-        os.fsync(file)
+        vecfile.write_at(ids_file, vecfile.bytes_of(ids), 0)
+        sums, offsets = [b"", b""], [0, 0]
+        for parts in _full_blocks(head, rows, live):
+            both: tuple[vecfile.Whole, ...] = parts
+            for kind, part in enumerate(both):
+                sums[kind] += _sums(part)
+                vecfile.write_at(files[kind], vecfile.bytes_of(part), offsets[kind])
+                offsets[kind] += part.nbytes
+        for file in (ids_file, *files):
+            os.fsync(file)
     finally:
-        os.close(file)
-    buffer, sums, offset = vecfile.block_buffer(head.dim), [], 0
-    pending = np.empty((0, head.dim), np.int16)
-    file = os.open(os.path.join(folder, new.rows_name()), _WRITE | os.O_TRUNC, 0o600)
-    try:
-        for block in range(head.blocks()):
-            start, end = head.span(block)
-            kept = rows.block(head, block, buffer)[live[start:end]]
-            pending = np.concatenate([pending, kept])
-            while pending.shape[0] >= BLOCK_ROWS or (block == head.blocks() - 1 and pending.size):
-                full, pending = pending[:BLOCK_ROWS], pending[BLOCK_ROWS:]
-                sums.append(vecfile.block_sum(full))
-                vecfile.write_at(file, vecfile.bytes_of(full), offset)
-                offset += full.nbytes
-        os.fsync(file)
-    finally:
-        os.close(file)
-    new.sums = b"".join(sums)
+        for file in (ids_file, *files):
+            os.close(file)
+    new.sums, new.mark_sums = sums
     vecfile.publish(folder, new)
-    for name in (head.ids_name(), head.rows_name(), head.graph_name()):
-        if name:
-            os.unlink(os.path.join(folder, name))
+    for name in head.names():
+        os.unlink(os.path.join(folder, name))
     return new
 
 
-def _bury(new: Head, head: Head, rows: Rows | None, ids: U32, fresh: I16, gone: U32) -> None:
+def _full_blocks(head: Head, rows: Rows, live: Mask) -> Iterator[tuple[I16, U64]]:
+    """The live rows and their marks in blocks of full size, the last one apart."""
+    import numpy as np
+
+    buffer = vecfile.block_buffer(head.dim)
+    kept = np.empty((0, head.dim), "<i2")
+    kept_marks: U64 = np.empty((0, vecfile.MARK_WORDS), "<u8")
+    for block in range(head.blocks()):
+        start, end = head.span(block)
+        marks: U64 = np.empty((end - start, vecfile.MARK_WORDS), "<u8")
+        rows.marks(head, block, block + 1, marks)
+        own = live[start:end]
+        kept = np.concatenate([kept, rows.block(head, block, buffer)[own]])
+        kept_marks = np.concatenate([kept_marks, marks[own]])
+        if len(kept) >= BLOCK_ROWS:
+            yield kept[:BLOCK_ROWS], kept_marks[:BLOCK_ROWS]
+            kept, kept_marks = kept[BLOCK_ROWS:], kept_marks[BLOCK_ROWS:]
+    if len(kept):
+        yield kept, kept_marks
+
+
+def _sums(part: vecfile.Whole) -> bytes:
+    """Sums of the blocks of some rows, end to end."""
+    return b"".join(
+        vecfile.block_sum(part[start : start + BLOCK_ROWS])
+        for start in range(0, len(part), BLOCK_ROWS)
+    )
+
+
+def _bury(
+    new: Head, head: Head, rows: Rows | None, ids: U32, fresh: I16, fresh_marks: U64, gone: U32
+) -> None:
     """Put rows among the dead of a head that is not published yet, and renew the sums."""
     import numpy as np
 
     new.dead = np.union1d(head.dead, gone).astype(np.uint32)
     ids[gone] = 0
     new.ids_sum = vecfile.block_sum(ids)
-    sums = bytearray(new.sums)
+    sums, mark_sums = bytearray(new.sums), bytearray(new.mark_sums)
     buffer = vecfile.block_buffer(head.dim)
     full = head.rows // BLOCK_ROWS
     for block in sorted(set((gone // BLOCK_ROWS).tolist())):
         start = block * BLOCK_ROWS
         if block < full and rows:
             data = rows.block(head, block, buffer)
+            marks = np.empty((BLOCK_ROWS, vecfile.MARK_WORDS), "<u8")
+            rows.marks(head, block, block + 1, marks)
         else:
-            data = fresh[:BLOCK_ROWS]
-        data[gone[gone // BLOCK_ROWS == block] - start] = 0
+            data, marks = fresh[:BLOCK_ROWS], fresh_marks[:BLOCK_ROWS]
+        own = gone[gone // BLOCK_ROWS == block] - start
+        data[own] = 0
+        marks[own] = 0
         sums[block * SUM_B : (block + 1) * SUM_B] = vecfile.block_sum(data)
-    new.sums = bytes(sums)
-    if head.graph_rows and int(gone.min()) < head.graph_rows:
-        new.drop_graph()
+        mark_sums[block * SUM_B : (block + 1) * SUM_B] = vecfile.block_sum(marks)
+    new.sums, new.mark_sums = bytes(sums), bytes(mark_sums)
 
 
-def _erase(folder: str, head: Head, new: Head, gone: U32) -> None:
-    """Zero the bytes of retired rows; a graph that holds one of them goes as a whole."""
-    for name, width in ((head.ids_name(), 4), (head.rows_name(), 2 * head.dim)):
+def _erase(folder: str, head: Head, gone: U32) -> None:
+    """Zero the bytes of retired rows."""
+    for name, width in zip(head.names(), head.widths(), strict=True):
         if gone.size:
             file = os.open(os.path.join(folder, name), _WRITE, 0o600)
             try:
                 _zero(file, gone, width)
             finally:
                 os.close(file)
-    if head.graph_name() and not new.graph_name():
-        os.unlink(os.path.join(folder, head.graph_name()))
 
 
 def _zero(file: int, rows: U32, width: int) -> None:

@@ -168,10 +168,11 @@ def test_what_is_held_keeps_its_bytes(bench: Bench) -> None:
     assert grep(bench.store.root) == []
 
 
-def test_vectors_and_graph_go_too(bench: Bench) -> None:
+def test_vectors_and_marks_go_too(bench: Bench) -> None:
     np = pytest.importorskip("numpy")
     from remem.index import embed
     from remem.index.dense import Dense, vector_folder
+    from remem.index.vecfile import marks_of
     from remem.index.vectors import VectorIndex
 
     embedder = embed.resolve("hash", cache_dir=None)
@@ -182,25 +183,23 @@ def test_vectors_and_graph_go_too(bench: Bench) -> None:
     def index() -> VectorIndex:
         folder = vector_folder(bench.store, bench.part.number)
         return VectorIndex(
-            folder, name=f"part {bench.part.number}", dim=embedder.dim, digest=embedder.digest,
-            ann_min_rows=5,
+            folder, name=f"part {bench.part.number}", dim=embedder.dim, digest=embedder.digest
         )  # fmt: skip
 
-    pytest.importorskip("hnswlib")
-    assert index().build_graph()
     vector = index().get(number)
     assert vector is not None
     raw = np.rint(vector * 32767).astype("<i2").tobytes()
     root = Path(bench.store.root)
     holding = [p for p in root.rglob("*") if p.is_file() and raw in p.read_bytes()]
     assert [p.name.partition("-")[0] for p in holding] == ["rows"]  # the control
-    graphs = list(root.rglob("graph-*"))
-    assert len(graphs) == 1
+    mark = marks_of(np.frombuffer(raw, "<i2").reshape(1, -1)).tobytes()
+    holding = [p for p in root.rglob("*") if p.is_file() and mark in p.read_bytes()]
+    assert [p.name.partition("-")[0] for p in holding] == ["marks"]
     bench.forget()
     assert bench.purge().vectors == 1
     assert index().get(number) is None and index().count == 20
     assert not [p for p in root.rglob("*") if p.is_file() and raw in p.read_bytes()]
-    assert not list(root.rglob("graph-*"))
+    assert not [p for p in root.rglob("*") if p.is_file() and mark in p.read_bytes()]
     assert index().verify() == []
     bench.store.write(ME, lambda tx: admit(tx, Incoming(text="and on it goes")))
     assert Dense(embedder).project(bench.store) == (1, 0)
@@ -550,7 +549,7 @@ def examine(root: Path) -> int:
 def test_kills_at_random_points(forgotten: Path, tmp_path: Path) -> None:
     """SIGKILL at 50 points in time, spread over the length of a purge."""
     dice = random.Random(50)
-    lengths = []
+    lengths = []  # seconds
     for n in range(3):
         root = shutil.copytree(forgotten, tmp_path / f"whole-{n}")
         began = time.monotonic()
@@ -558,13 +557,15 @@ def test_kills_at_random_points(forgotten: Path, tmp_path: Path) -> None:
         lengths.append(time.monotonic() - began)
         assert grep(str(root)) == []
     killed, seen = 0, set()
+    longest = min(lengths)  # how long a purge takes here and now, as the kills find out
     for n in range(50):
         root = shutil.copytree(forgotten, tmp_path / f"kill-{n}")
         child = in_child(root, purge_all)
-        time.sleep(dice.uniform(0, max(lengths) * 1.1))
+        time.sleep(dice.uniform(0, longest))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         killed += os.WIFSIGNALED(status)
+        longest *= 1.05 if os.WIFSIGNALED(status) else 0.9
         seen.add(examine(root))
         shutil.rmtree(root)
     assert killed >= 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import subprocess
@@ -15,15 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from remem.index import vecfile
-from remem.index.hnsw import Graph
+from remem.index import signs, vecfile, vecsearch
 from remem.index.vectors import VectorIndex
 
 F32 = NDArray[np.float32]
-
-needs_hnswlib = pytest.mark.skipif(
-    importlib.util.find_spec("hnswlib") is None, reason="hnswlib is not installed"
-)
 
 
 def unit(rng: np.random.Generator, count: int, dim: int) -> F32:
@@ -241,87 +235,138 @@ def test_five_thousand_changes_against_a_model(
     assert rows.stat().st_size < 3 * len(model) * 32 + 2 * 1024 * 32  # compacts by itself
 
 
-# Graph
+# Codes
 
 
-@needs_hnswlib
-def test_graph_finds_what_a_scan_finds_filters_included(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_codes_tell_the_angle() -> None:
+    """Differing bits are the angle over pi, spread as heads in tosses are."""
+    rng = np.random.default_rng(21)
+    one, other = unit(rng, 400, 96), unit(rng, 400, 96)
+    share = rng.random((400, 1)).astype(np.float32)
+    mixed = share * one + (1 - share) * other
+    mixed /= np.linalg.norm(mixed, axis=1, keepdims=True)
+    cosines = np.einsum("ij,ij->i", one, mixed)
+    inside = 0
+    for left, right, cosine in zip(signs.codes(one), signs.codes(mixed), cosines, strict=True):
+        differ = int(signs.distances(left, right[None])[0])
+        assert differ == int(np.bitwise_count(left ^ right).sum())
+        inside += differ <= signs.reach(float(cosine), 2.0)
+    assert 0.95 * 400 <= inside < 400  # two deviations hold 0.977 of them
+    assert (signs.reach(1.0, 2.0), signs.reach(-1.0, 2.0)) == (0, signs.BITS)
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_codes_find_what_a_scan_finds_filters_included(
+    tmp_path: Path, warm: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(4)
-    vectors = unit(rng, 13_000, 32)
-    writer = opened(tmp_path / "v", dim=32, ann_min_rows=5000)
-    writer.add(range(12_000), vectors[:12_000])
-    assert writer.graph_due
-    assert writer.build_graph()
-    assert not writer.graph_due
-    writer.add(range(12_000, 13_000), vectors[12_000:])  # the tail
-    asked = []
-    nearest = Graph.nearest
+    vectors = unit(rng, 23_000, 64)
+    writer = opened(tmp_path / "v", dim=64)
+    for start in range(0, 23_000, 4600):
+        writer.add(range(start, start + 4600), vectors[start : start + 4600])
+    writer.remove(range(0, 23_000, 100))
+    scan = opened(tmp_path / "v", dim=64, signs_rows=1 << 30)
+    codes = opened(tmp_path / "v", dim=64, warm=warm)
+    read = 0
+    offer = vecsearch.Best.offer
 
-    def counted(self: Graph, query: F32, count: int) -> NDArray[np.int64]:
-        asked.append(count)
-        return nearest(self, query, count)
+    def counted(self: vecsearch.Best, rows: NDArray[np.int64], some: NDArray[np.int16]) -> None:
+        nonlocal read
+        read += rows.size
+        offer(self, rows, some)
 
-    monkeypatch.setattr(Graph, "nearest", counted)
-    scan = opened(tmp_path / "v", dim=32)
-    graph = opened(tmp_path / "v", dim=32, warm=True, ann_min_rows=5000)
-    everything = np.ones(13_000, bool)
+    everything = np.ones(23_000, bool)
     near_by = vectors[:, 0] > 0  # a filter that depends on where a vector lies
-    for allow in (everything, rng.random(13_000) < 0.85, near_by, rng.random(13_000) < 0.01):
+    filters = (everything, rng.random(23_000) < 0.85, near_by, rng.random(23_000) < 0.01)
+    for allow in filters:
         hits = 0
-        for query in unit(rng, 60, 32):
-            wanted, found = (
-                scan.search(query, 10, allow=allow),
-                graph.search(query, 10, allow=allow),
-            )
+        for query in unit(rng, 60, 64):
+            wanted = scan.search(query, 10, allow=allow)
+            with monkeypatch.context() as patch:
+                patch.setattr(vecsearch.Best, "offer", counted)
+                found = codes.search(query, 10, allow=allow)
             hits += len(set(wanted[0].tolist()) & set(found[0].tolist()))
             assert np.all(np.diff(found[1]) <= 0) and np.all(allow[found[0]])
+            assert not np.any(found[0] % 100 == 0)
+            known = dict(zip(*(part.tolist() for part in wanted), strict=True))
+            assert all(
+                known.get(n, s) == s for n, s in zip(*map(np.ndarray.tolist, found), strict=True)
+            )
         assert hits >= 0.98 * 600
-    assert len(asked) >= 120  # the two wide filters went through the graph
-    tail = [graph.search(vectors[row], 1)[0][0] for row in range(12_000, 13_000, 50)]
-    assert tail == list(range(12_000, 13_000, 50))
+    assert 0 < read < 0.2 * 4 * 60 * 23_000  # so most rows were not looked at
+    own = [codes.search(vectors[row], 1)[0][0] for row in range(1, 23_000, 501)]
+    assert own == [row for row in range(1, 23_000, 501)]
 
 
-@needs_hnswlib
-def test_two_builds_agree_and_everything_finds_itself(tmp_path: Path) -> None:
+def test_vectors_without_structure_are_read_as_a_whole(tmp_path: Path) -> None:
+    rng = np.random.default_rng(22)
+    vectors = rng.standard_normal((21_000, 64)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    index = opened(tmp_path / "v", dim=64)
+    index.add(range(21_000), vectors)
+    scan = opened(tmp_path / "v", dim=64, signs_rows=1 << 30)
+    for query in vectors[:20] + 2 * vectors[20:40]:
+        query /= np.linalg.norm(query)
+        found, wanted = index.search(query, 10), scan.search(query, 10)
+        assert [part.tolist() for part in found] == [part.tolist() for part in wanted]
+
+
+def test_answers_do_not_depend_on_the_process_or_the_order(tmp_path: Path) -> None:
     vectors = unit(np.random.default_rng(6), 2000, 64)
     answers = []
-    for name, step in (("a", 2000), ("b", 37)):
-        writer = opened(tmp_path / name, dim=64, ann_min_rows=1000)
+    for name, step, warm in (("a", 2000, False), ("b", 37, True)):
+        writer = opened(tmp_path / name, dim=64, signs_rows=1000)
         for start in range(0, 2000, step):
             writer.add(range(start, min(2000, start + step)), vectors[start : start + step])
-        assert writer.build_graph()
-        reader = opened(tmp_path / name, dim=64, warm=True, ann_min_rows=1000)
+        reader = opened(tmp_path / name, dim=64, warm=warm, signs_rows=1000)
         found = [reader.search(vector, 5) for vector in vectors]
         assert [int(ids[0]) for ids, _ in found] == list(range(2000))
         answers.append([(ids.tolist(), scores.tolist()) for ids, scores in found])
-        assert reader.warnings == []
     assert answers[0] == answers[1]
-    graphs = [next((tmp_path / name).glob("graph-*")).read_bytes() for name in "ab"]
-    assert graphs[0] == graphs[1]
+    marks = [next((tmp_path / name).glob("marks-*")).read_bytes() for name in "ab"]
+    assert marks[0] == marks[1]
 
 
-@needs_hnswlib
 def test_a_removed_vector_leaves_no_bytes(tmp_path: Path) -> None:
     folder = tmp_path / "v"
     vectors = unit(np.random.default_rng(7), 1200, 16)
-    index = opened(folder, ann_min_rows=1000)
+    index = opened(folder)
     index.add(range(1200), vectors)
-    index.build_graph()
-    kept = np.rint(vectors[600] * vecfile.SCALE).astype("<i2")
-    forms = (kept.tobytes(), (kept.astype(np.float32) / np.float32(vecfile.SCALE)).tobytes())
+    kept = np.rint(vectors * vecfile.SCALE).astype("<i2")
+    marks = vecfile.marks_of(kept)
 
-    def holds(form: bytes) -> bool:
-        return any(form in path.read_bytes() for path in folder.iterdir())
+    def holds(row: int) -> list[bool]:
+        forms = kept[row].tobytes(), marks[row].tobytes()
+        return [any(form in path.read_bytes() for path in folder.iterdir()) for form in forms]
 
-    assert [holds(form) for form in forms] == [True, True]
+    assert holds(600) == [True, True]
     assert index.remove([600]) == 1
-    assert [holds(form) for form in forms] == [False, False]
-    other = np.rint(vectors[601] * vecfile.SCALE).astype("<i2").tobytes()
-    assert holds(other)
+    assert holds(600) == [False, False]
+    assert holds(601) == [True, True]
     assert 600 not in index.search(vectors[600], 1200)[0]
-    assert index.graph_due
+
+
+def test_a_process_that_stays_keeps_codes_and_nothing_that_was_removed(tmp_path: Path) -> None:
+    vectors = unit(np.random.default_rng(23), 3000, 16)
+    writer = opened(tmp_path / "v")
+    writer.add(range(3000), vectors)
+    for least in (1000, 1 << 30):
+        keeper = opened(tmp_path / "v", warm=True, signs_rows=least)
+        keeper.load()
+        assert keeper.size_b == (3000 if least == 1000 else 3001) * (76 if least == 1000 else 36)
+        assert not keeper.has_lost()
+        writer.add([5000 + least % 7], vectors[:1] * -1)
+        assert not keeper.has_lost()  # more is no loss
+        assert keeper.search(vectors[17], 1)[0].tolist() == [17]
+        keeper.load()
+        writer.remove([5000 + least % 7])
+        assert keeper.has_lost()
+    fresh = opened(tmp_path / "v", warm=True)
+    fresh.load()
+    writer.compact()
+    assert fresh.has_lost()
+    VectorIndex.reset(str(tmp_path / "v"))
+    assert fresh.has_lost()
 
 
 # Several processes
