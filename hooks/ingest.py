@@ -13,7 +13,11 @@ import msgspec
 
 from remem.objects.admit import DEFAULT_LIMIT_B, admit
 from remem.objects.errors import Refused, UsageError
+from remem.objects.gate import NothingLeft
 from remem.objects.model import Incoming, Rejected, Skipped
+from remem.objects.receipts import count
+from remem.objects.redact import clean
+from remem.objects.scope import told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 
 BATCH = 20_000  # records a transaction
 BATCH_B = 64 * 2**20  # bytes of text a transaction
+COUNTS = ("read", "new", "known", "skipped", "blocked", "rejected")
+GATED = ("redacted", "private", "quarantined")  # what the admission gate did to them
 MAX_NAMED = 1000  # rejected records that are named; all are counted
 
 
@@ -37,7 +43,13 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Sum(msgspec.Struct):
-    """What became of the records: read = new + known + skipped + blocked + rejected."""
+    """What became of the records: read = new + known + skipped + blocked + rejected.
+
+    Attributes:
+        redacted: secrets that were replaced, in new and known records.
+        private: private regions that were removed from them.
+        quarantined: new records that are held back until somebody has read them.
+    """
 
     read: int = 0
     new: int = 0
@@ -45,22 +57,25 @@ class Sum(msgspec.Struct):
     skipped: int = 0
     blocked: int = 0
     rejected: int = 0
+    redacted: int = 0
+    private: int = 0
+    quarantined: int = 0
     errors: list[Problem] = []
     more_errors: int = 0
 
     def add(self, other: Sum) -> None:
         """Add the counts and problems of another sum."""
-        for name in ("read", "new", "known", "skipped", "blocked", "rejected", "more_errors"):
+        for name in (*COUNTS, *GATED, "more_errors"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         room = MAX_NAMED - len(self.errors)
         self.errors += other.errors[:room]
         self.more_errors += len(other.errors[room:])
 
     def reject(self, where: str, why: str) -> None:
-        """Count a record that was not taken."""
+        """Count a record that was not taken; what quotes it must not show what it may hold."""
         self.rejected += 1
         if len(self.errors) < MAX_NAMED:
-            self.errors.append(Problem(where, why))
+            self.errors.append(Problem(where, clean(why)[0]))
         else:
             self.more_errors += 1
 
@@ -157,16 +172,33 @@ def _take(tx: Tx, batch: list[Record], limit_b: int, marks: dict[str, str] | Non
         if type(record) is Incoming:
             if marks:
                 record = msgspec.structs.replace(record, **marks)
+            if record.kind == "command" and _is_told(tx, record):
+                known += 1
+                continue
             try:
-                status = admit(tx, record, limit_b=limit_b).status
+                admitted = told(tx.actor.grant, admit(tx, record, limit_b=limit_b))
+                status = admitted.status
+            except NothingLeft:
+                found.skipped += 1
+                found.private += 1
+                continue
             except (UsageError, Refused) as error:  # anything else ends the transaction
                 refusal = error.refusal if isinstance(error, Refused) else None
                 if refusal is not None:
                     tx.refuse(*refusal)
                 found.reject(record.where, str(error))
                 continue
+            codes = admitted.receipt.codes
+            if codes:
+                found.redacted += count(codes, "redacted")
+                found.private += count(codes, "private")
             if status == "new":
                 new += 1
+                found.quarantined += admitted.receipt.status == "quarantined"
+                if "reverts" in record.meta or record.kind == "diff":
+                    from remem.hooks.git_settle import reverts
+
+                    reverts(tx, record, admitted.ref)
             elif status == "known":
                 known += 1
             else:
@@ -177,6 +209,13 @@ def _take(tx: Tx, batch: list[Record], limit_b: int, marks: dict[str, str] | Non
             found.reject(record.where, record.why)
     found.new, found.known = new, known
     return found
+
+
+def _is_told(tx: Tx, record: Incoming) -> bool:
+    """Whether a hook told of a command that a history tells of."""
+    from remem.hooks.commands import is_told
+
+    return is_told(tx, record)
 
 
 def _dry(batch: list[Record]) -> Sum:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from remem.objects.model import Incoming, Rejected, Skipped
+from remem.objects.redact import by_lines
 
 Record: TypeAlias = Incoming | Rejected | Skipped
 
@@ -42,5 +43,9 @@ def admit(item: Incoming, since: int | None, limit_b: int) -> Record:
     if len(text) * 4 > limit_b:
         size = len(text.encode())
         if size > limit_b:
+            left = by_lines(text)  # what is private counts for no limit
+            if left is not text and len(left.encode()) <= limit_b:
+                item.text = left
+                return item
             return Rejected(item.where, f"text of {size:,} bytes is above the limit of {limit_b:,}")
     return item

@@ -5,6 +5,8 @@ read: one object with the entries in `loglines`.
 
 * A tool's result arrives inside of a message of role "user"; it becomes role and origin "tool",
   under the name of the tool whose call it answers.
+* A call and its result are named by the id of the call, not by their entry: the hook that told of
+  them first (`remem.hooks.claude`) does not know the entry.
 * Only what the person typed is role "user" and origin "owner": no reminders, command echoes,
   notices, or prompts that the agent wrote for a helper of its own (a side chain).
 * Thinking and bookkeeping are skipped.
@@ -32,6 +34,19 @@ _WRAPPED = re.compile(rb'\s*\{\s*"loglines"\s*:')
 _THINKING = ("thinking", "redacted_thinking")
 _SYNTHETIC = "<synthetic>"
 _SHELL = "shell"
+_REMINDERS = re.compile(
+    r"(?:\s*<system-reminder>(?:(?!</?system-reminder>)[\s\S])*</system-reminder>)+\s*\Z"
+)
+
+
+def call_id(call: str) -> str:
+    """The id of a call of a tool, by which its hook knows it too."""
+    return f"{call}#call"
+
+
+def result_id(call: str) -> str:
+    """The id of the result of a call, by which its hook knows it too."""
+    return f"{call}#result"
 
 
 def read(
@@ -247,18 +262,26 @@ class _Session:
             item.meta["model"] = model
         if call:
             item.meta["call"] = call
+            item.source_id = call_id(call)
         return admit(item, self.since, self.limit_b)
 
     def _tool_result(self, entry: Json, block: Json, index: int, where: str) -> Record:
         text = render_result(block.get("content"))
         if not text.strip():
             return Skipped(where, "empty tool result")
-        item = self._item(entry, where, text, index)
+        told = text
+        if text.rstrip().endswith("</system-reminder>"):  # the agent's, behind what the tool gave
+            told = _REMINDERS.sub("", text)
+        left_out = bool(told.strip()) and len(told) < len(text)
+        item = self._item(entry, where, told if left_out else text, index)
+        if left_out:
+            item.meta["left_out"] = ["system-reminder"]
         call = _json.text_at(block, "tool_use_id")
         item.role, item.origin, item.kind = "tool", "tool", "tool_result"
         item.tool = self.tools.get(call, "")
         if call:
             item.meta["call"] = call
+            item.source_id = result_id(call)
         if block.get("is_error"):
             item.meta["error"] = True
         return admit(item, self.since, self.limit_b)

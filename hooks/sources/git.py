@@ -1,11 +1,15 @@
-"""The history of a git repository: one record a commit, oldest first.
+"""The history of a git repository: its commits, oldest first, and then its tags.
 
-Unit: a commit that HEAD reaches.  The record's text is the message and a list of the changed files
-with the lines added and removed; a merge is flagged and lists no files, as its changes are those of
-the commits that it joins.
+Unit: a commit that HEAD reaches, the outline of its changes, or a tag of one.  The text of a commit
+is its message and a list of the changed files with the lines added and removed; a merge is flagged
+and lists no files, as its changes are those of the commits that it joins.  A record tells what the
+commit itself tells: which branches lead to it changes, and is no part of it.
 
-The real git is run, with nothing of the user's settings: they change colours, encodings and the
-shape of the output.  No hook runs, no pager, no signature check, and nothing is fetched.
+The outline of a commit (`remem.hooks.sources._git_diff`) follows it, where its diff names anything:
+it is a record of its own, so that it is found by what it names and stands in no one's way else.
+
+What is read here and what the hooks of `remem.hooks.git_hook` read are the same records, by the
+same ids.
 """
 
 from __future__ import annotations
@@ -15,40 +19,30 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from itertools import chain
 from typing import IO
 
-from remem.hooks.identity import normalise_url
-from remem.hooks.sources import _json
+from remem.hooks.sources import _git_diff, _json
+from remem.hooks.sources._git import Git, complaint_of
 from remem.hooks.sources._json import Json
 from remem.hooks.sources._record import LIMIT_B, Record, admit
 from remem.hooks.sources._times import offset_minutes
-from remem.objects.errors import BadInput, RememError
-from remem.objects.model import Incoming, Rejected
+from remem.objects.derive.outline import ID_END, KIND
+from remem.objects.errors import BadInput
+from remem.objects.model import Incoming, Rejected, Skipped
 
 TOOL = "git"
 TEXT_FILES = 100  # changed files listed in the text of a record
 META_FILES = 200  # changed files listed in its meta
+COMMIT, TAG = "commit", "tag"  # kinds; that of an outline is `remem.objects.derive.outline.KIND`
+AT_ONCE = 200  # commits named in one command line
 
 _COMMIT = "\x01"  # begins a commit in the stream; no path that git prints in its place does
-_FIELDS = ("%H", "%P", "%an", "%ae", "%ad", "%D", "%B")
+_FIELDS = ("%H", "%P", "%an", "%ae", "%ad", "%B")
 _FORMAT = "--format=tformat:%x01" + "%x00".join(_FIELDS) + "%x00"
-_SETTINGS = (
-    "core.quotePath=false",
-    "core.attributesFile=" + os.devnull,
-    "core.fsmonitor=false",
-    "log.showSignature=false",
-    "log.showRoot=true",
-    "i18n.logOutputEncoding=UTF-8",
-    "color.ui=false",
-    "diff.algorithm=myers",
-    "diff.ignoreSubmodules=none",
-    "diff.renameLimit=1000",
-    "diff.relative=false",
-)
 _LOG = (
     "log",
-    "--reverse",
-    "--date-order",
     "-z",
     "--raw",
     "--abbrev=7",
@@ -58,12 +52,25 @@ _LOG = (
     "-O" + os.devnull,
     "--encoding=UTF-8",
     "--date=raw",
-    "--decorate=short",
-    "--decorate-refs=refs/heads",
-    "--decorate-refs=refs/tags",
 )
+_WALK = ("--reverse", "--date-order")
+_NAMED = ("--no-walk=unsorted",)
 _RAW = re.compile(r":\d+ \d+ \w+\.* \w+\.* ([A-Z])\d*")
 _STAT = re.compile(r"(\d+|-)\t(\d+|-)\t(.*)", re.DOTALL)
+_REVERTS = re.compile(r"\bThis reverts commit ([0-9a-f]{7,64})\b")
+_SHA_CHARS = (40, 64)  # of SHA-1 and of SHA-256
+_TAG_FIELDS = (
+    "refname:lstrip=2",
+    "objectname",
+    "objecttype",
+    "*objectname",
+    "*objecttype",
+    "taggername",
+    "creatordate:raw",
+    "contents",
+)
+_TAG_END = b"\0\x01\n"
+_TAG_FORMAT = "--format=" + "%00".join(f"%({field})" for field in _TAG_FIELDS) + "%00%01"
 
 
 def read_git(
@@ -82,124 +89,144 @@ def read_git(
         env: the caller's environment; of it, everything but git's own variables is handed to git.
 
     Yields:
-        One record for each commit; one more Rejected if git stops before the end.
+        One record for each commit and each tag; one more Rejected if git stops before the end.
 
     Raises:
-        BadInput: if the folder is no repository, or git will not read it.
-        RememError: if there is no git.
+        BadInput: the folder is no repository, or git will not read it.
+        RememError: there is no git.
     """
-    git = _Git(path, env or {})
+    git = repository(path, env or {})
+    uri = uri_of(git)
+    if not git.text("rev-parse", "--quiet", "--verify", "HEAD^{commit}"):
+        if git.text("rev-parse", "--quiet", "--verify", "HEAD"):
+            raise BadInput(f"the repository '{path}' is damaged: the commit of HEAD is missing")
+        return  # no commit yet
+    for record in chain(_log(git, uri, *_WALK, "HEAD"), tags(git, uri, "--merged=HEAD")):
+        yield admit(record, since, limit_b) if isinstance(record, Incoming) else record
+
+
+read_path = read_git
+
+
+def repository(path: str, env: Mapping[str, str]) -> Git:
+    """Open the repository that a folder belongs to.
+
+    Raises:
+        BadInput: the folder is no repository, or git will not read it.
+        RememError: there is no git.
+    """
+    git = Git(path, env)
     if not git.text("rev-parse", "--absolute-git-dir") and not git.is_allowed():
         raise BadInput(
             f"'{path}' is not a git repository that can be read: {git.complaint}",
             hint="name a folder with a work tree or a bare repository",
         )
-    uri = "git:" + repository_name(git)
-    if not git.text("rev-parse", "--quiet", "--verify", "HEAD^{commit}"):
-        if git.text("rev-parse", "--quiet", "--verify", "HEAD"):
-            raise BadInput(f"the repository '{path}' is damaged: the commit of HEAD is missing")
-        return  # no commit yet
-    for record in _commits(git, path, uri):
-        yield admit(record, since, limit_b) if isinstance(record, Incoming) else record
+    return git
 
 
-def repository_name(git: _Git) -> str:
-    """Name a repository: its normalised origin URL, else the path of its root."""
-    url = git.text("config", "--get", "remote.origin.url")
-    if url:
-        return normalise_url(url, git.path)
-    # The common folder is the same for every work tree of a repository.
-    common = git.text("rev-parse", "--path-format=absolute", "--git-common-dir")
-    root, last = os.path.split(os.path.normpath(common))
-    return root if last == ".git" else os.path.normpath(common)
+def uri_of(git: Git) -> str:
+    """The source of every record of a repository."""
+    return "git:" + git.name()
 
 
-class _Git:
-    """Runs git in one folder, the same way whoever runs it."""
-
-    def __init__(self, path: str, env: Mapping[str, str]) -> None:
-        if not os.path.isdir(path):
-            raise BadInput(f"no such folder: '{path}'")
-        self.path = path
-        self.complaint = ""
-        self._env = {key: value for key, value in env.items() if not key.startswith("GIT_")} | {
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_NO_REPLACE_OBJECTS": "1",
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_TERMINAL_PROMPT": "0",
-            "LC_ALL": "C",
-            "LANGUAGE": "C",
-        }
-        self._start = ["git", "-C", path, "--no-pager", "--no-optional-locks"]
-        for setting in _SETTINGS:
-            self._start += ["-c", setting]
-
-    def text(self, *words: str) -> str:
-        """Run a command and give what it prints, "" if it fails (see `complaint`)."""
-        with self.start(*words, errors=subprocess.PIPE) as process:
-            out, errors = process.communicate()
-        self.complaint = _complaint(errors)
-        return out.decode(errors="surrogateescape").rstrip("\n") if not process.returncode else ""
-
-    def start(self, *words: str, errors: int | IO[bytes]) -> subprocess.Popen[bytes]:
-        """Start a command whose output is read while it runs."""
-        try:
-            return subprocess.Popen(
-                [*self._start, *words],
-                env=self._env,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            )
-        except OSError as error:
-            raise RememError(
-                f"cannot run git: {error.strerror}", hint="install git, or look at PATH"
-            ) from None
-
-    def is_allowed(self) -> bool:
-        """Try again with the folders of other people that the user's own settings call safe."""
-        safe = self.safe_folders() if "dubious ownership" in self.complaint else []
-        for folder in safe:
-            self._start += ["-c", f"safe.directory={folder}"]
-        return bool(safe) and bool(self.text("rev-parse", "--absolute-git-dir"))
-
-    def safe_folders(self) -> list[str]:
-        """Read the one setting of the user that must count: it gives leave, and shapes nothing."""
-        keep = {key: value for key, value in self._env.items() if not key.startswith("GIT_CONFIG_")}
-        found = subprocess.run(
-            ["git", "config", "--get-all", "safe.directory"],
-            cwd=os.sep,
-            env=keep,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        return found.stdout.decode(errors="surrogateescape").split("\n")[:-1]
-
-    def is_partial(self) -> bool:
-        """Say whether files of old commits may be missing and would have to be fetched."""
-        return bool(self.text("config", "--get-regexp", r"^remote\..*\.promisor$"))
+def named(git: Git, uri: str, shas: list[str]) -> Iterator[Incoming | Rejected]:
+    """Read commits by name, in the order given; those that are gone are left out."""
+    asked = "".join(f"{sha}\n" for sha in shas).encode()
+    found = git.text("cat-file", "--batch-check=%(objectname) %(objecttype)", given=asked)
+    there = [line.split(" ")[0] for line in found.split("\n") if line.endswith(" commit")]
+    for at in range(0, len(there), AT_ONCE):
+        yield from _log(git, uri, *_NAMED, *there[at : at + AT_ONCE])
 
 
-def _commits(git: _Git, path: str, uri: str) -> Iterator[Incoming | Rejected]:
+def tags(git: Git, uri: str, *which: str) -> Iterator[Incoming | Skipped]:
+    """Read the tags of commits, the older ones first.
+
+    Args:
+        git: the repository.
+        uri: its source.
+        which: further options of "git for-each-ref".
+    """
+    # What is taken out of the output is found by its separators: the words go through unharmed.
+    with git.start(
+        "for-each-ref", "--sort=creatordate", *which, _TAG_FORMAT, "refs/tags",
+        errors=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        listed = process.stdout.read()
+    for entry in listed.split(_TAG_END)[:-1]:
+        fields = entry.split(b"\0")
+        if len(fields) == len(_TAG_FIELDS):
+            yield _tag(fields, git.path, uri)
+
+
+def _log(git: Git, uri: str, *which: str) -> Iterator[Incoming | Rejected]:
     # Counting lines and following renames needs the files' contents, which a partial clone fetches.
     more = ("--no-renames",) if git.is_partial() else ("--numstat", "--find-renames")
-    with tempfile.TemporaryFile() as errors:
-        process = git.start(*_LOG, *more, _FORMAT, "HEAD", "--", errors=errors)
+    with tempfile.TemporaryFile() as errors, ExitStack() as held:
+        process = git.start(*_LOG, *more, _FORMAT, *which, "--", errors=errors)
+        diffs = None if git.is_partial() else held.enter_context(_diffs(git, which))
         try:
             assert process.stdout is not None
-            yield from _parse(_tokens(process.stdout), path, uri)
+            for record in _parse(_tokens(process.stdout), git.path, uri):
+                _resolve(git, record)
+                yield record
+                if diffs is not None and (outline := diffs.of(record.source_id)):
+                    yield _outlined(record, outline)
             if process.wait():
                 errors.seek(0)
-                yield Rejected(path, f"git stopped before the end: {_complaint(errors.read())}")
+                why = f"git stopped before the end: {complaint_of(errors.read())}"
+                yield Rejected(git.path, why)
         finally:
             process.kill()
             process.wait()
             if process.stdout is not None:
                 process.stdout.close()
+
+
+@contextmanager
+def _diffs(git: Git, which: tuple[str, ...]) -> Iterator[_git_diff.Commits]:
+    """The outlines of the same commits, from a second git that runs beside the first one."""
+    settings = [word for setting in _git_diff.SETTINGS for word in ("-c", setting)]
+    process = git.start(
+        *settings, *_git_diff.LOG, *which, "--",
+        errors=subprocess.DEVNULL, bare=git.text("rev-parse", "--absolute-git-dir"),
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        yield _git_diff.Commits(process.stdout)
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _outlined(commit: Incoming, outline: str) -> Incoming:
+    """The record of the outline of a commit's changes."""
+    return Incoming(
+        text=outline,
+        asserted=commit.asserted,
+        offset=commit.offset,
+        origin="tool",
+        source_uri=commit.source_uri,
+        source_id=commit.source_id + ID_END,
+        tool=TOOL,
+        kind=KIND,
+        meta={"commit": commit.source_id},
+        where=commit.where + ID_END,
+    )
+
+
+def _resolve(git: Git, record: Incoming) -> None:
+    """Give the commits that a message says it reverts their full names."""
+    full = []
+    for name in _REVERTS.findall(record.text):
+        if len(name) not in _SHA_CHARS:
+            name = git.text("rev-parse", "--quiet", "--verify", f"{name}^{{commit}}")
+        if name and name not in full:
+            full.append(name)
+    if full:
+        record.meta["reverts"] = full
 
 
 def _tokens(stream: IO[bytes]) -> Iterator[bytes]:
@@ -220,7 +247,7 @@ def _parse(tokens: Iterator[bytes], path: str, uri: str) -> Iterator[Incoming]:
         fields = [token[1:]]
         fields += [next(tokens, b"") for _ in _FIELDS[1:]]
         changes: list[list[str]] = []
-        stats: dict[str, tuple[int, int]] = {}
+        stats: dict[str, list[int] | None] = {}
         token = next(tokens, None)
         while token is not None and not token.startswith(_COMMIT.encode()):
             entry = token.lstrip(b"\n").decode(errors="backslashreplace")
@@ -230,7 +257,8 @@ def _parse(tokens: Iterator[bytes], path: str, uri: str) -> Iterator[Incoming]:
             elif stat := _STAT.fullmatch(entry):
                 # A rename has its two names in tokens of their own.
                 names = [stat[3]] if stat[3] else [_path(next(tokens, b"")) for _ in range(2)]
-                stats[names[-1]] = (_count(stat[1]), _count(stat[2]))
+                # A binary file has no lines: "-".
+                stats[names[-1]] = None if stat[1] == "-" else [int(stat[1]), int(stat[2])]
             token = next(tokens, None)
         yield _record(fields, changes, stats, path, uri)
 
@@ -238,51 +266,82 @@ def _parse(tokens: Iterator[bytes], path: str, uri: str) -> Iterator[Incoming]:
 def _record(
     fields: list[bytes],
     changes: list[list[str]],
-    stats: dict[str, tuple[int, int]],
+    stats: dict[str, list[int] | None],
     path: str,
     uri: str,
 ) -> Incoming:
     sha, parents = fields[0].decode(), fields[1].decode().split()
-    message, guessed = _decoded(fields[6])
+    message, guessed = _decoded(fields[5])
     author, _ = _decoded(fields[2])
     meta: Json = {"commit": sha, "parents": parents}
     if len(parents) > 1:
         meta["merge"] = True
     if fields[3]:
         meta["author_email"] = _decoded(fields[3])[0]
-    if refs := _refs(_decoded(fields[5])[0]):
-        meta["refs"] = refs
     if changes:
         meta["files"] = changes[:META_FILES]
         meta["files_changed"] = len(changes)
     if stats:
-        meta["insertions"] = sum(added for added, _ in stats.values())
-        meta["deletions"] = sum(removed for _, removed in stats.values())
+        counted = [stat for stat in stats.values() if stat is not None]
+        meta["lines"] = [stats.get(change[-1]) for change in changes[:META_FILES]]
+        meta["insertions"] = sum(added for added, _ in counted)
+        meta["deletions"] = sum(removed for _, removed in counted)
     if guessed:
         meta["encoding"] = "latin-1, guessed"
-    seconds, _, zone = fields[4].decode(errors="replace").partition(" ")
-    known = seconds.lstrip("-").isdigit() and abs(int(seconds)) < 10**11
+    asserted, offset = _time(fields[4])
     listed = [_change(change, stats) for change in changes[:TEXT_FILES]]
     if len(changes) > TEXT_FILES:
         listed.append(f"… and {len(changes) - TEXT_FILES:,} more files")
     return Incoming(
         text="\n\n".join(filter(None, (message.strip() or f"commit {sha}", "\n".join(listed)))),
-        asserted=int(seconds) * 1_000_000 if known else None,
-        offset=offset_minutes(zone) if known and zone else None,
+        asserted=asserted,
+        offset=offset,
         speaker=author,
         origin="tool",
         source_uri=uri,
         source_id=sha,
         tool=TOOL,
-        kind="commit",
+        kind=COMMIT,
         meta=meta,
         where=f"{path}@{sha[:12]}",
     )
 
 
-def _change(change: list[str], stats: dict[str, tuple[int, int]]) -> str:
+def _tag(fields: list[bytes], path: str, uri: str) -> Incoming | Skipped:
+    name, made, kind, peeled, peeled_kind = (field.decode(errors="replace") for field in fields[:5])
+    annotated = kind == "tag"
+    if (peeled_kind if annotated else kind) != "commit":
+        return Skipped(f"{path}@{name}", "a tag of no commit")
+    sha = peeled if annotated else made
+    asserted, offset = _time(fields[6])
+    # A plain tag has no words of its own: git gives those of its commit.
+    message, _ = _decoded(fields[7]) if annotated else ("", False)
+    return Incoming(
+        text="\n\n".join(filter(None, (f"tag {name} is commit {sha[:12]}", message.strip()))),
+        asserted=asserted,
+        offset=offset,
+        speaker=_decoded(fields[5])[0],
+        origin="tool",
+        source_uri=uri,
+        source_id=f"tag:{name}:{made}",
+        tool=TOOL,
+        kind=TAG,
+        meta={"tag": name, "commit": sha},
+        where=f"{path}@{name}",
+    )
+
+
+def _time(raw: bytes) -> tuple[int | None, int | None]:
+    """Microseconds UTC and the offset in minutes, of a time as git writes it raw."""
+    seconds, _, zone = raw.decode(errors="replace").partition(" ")
+    if not seconds.lstrip("-").isdigit() or abs(int(seconds)) >= 10**11:
+        return None, None
+    return int(seconds) * 1_000_000, offset_minutes(zone) if zone else None
+
+
+def _change(change: list[str], stats: dict[str, list[int] | None]) -> str:
     names = " -> ".join(change[1:])
-    added, removed = stats.get(change[-1], (0, 0))
+    added, removed = stats.get(change[-1]) or (0, 0)
     lines = f" +{added} -{removed}" if added or removed else ""
     return f"{change[0]} {names}{lines}"
 
@@ -297,19 +356,3 @@ def _decoded(raw: bytes) -> tuple[str, bool]:
 
 def _path(raw: bytes) -> str:
     return raw.decode(errors="backslashreplace")
-
-
-def _count(text: str) -> int:
-    return 0 if text == "-" else int(text)  # "-" for a binary file
-
-
-def _refs(decoration: str) -> list[str]:
-    # Where HEAD points says where somebody worked, not what the commit is.
-    names = (name.removeprefix("HEAD -> ") for name in decoration.split(", "))
-    return [name.removeprefix("tag: ") for name in names if name not in ("", "HEAD")]
-
-
-def _complaint(errors: bytes) -> str:
-    found = errors.decode(errors="replace").strip().splitlines()
-    fatal = [line for line in found if line.startswith("fatal: ")]
-    return (fatal or found or ["no reason given"])[0].removeprefix("fatal: ")

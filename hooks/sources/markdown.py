@@ -20,6 +20,7 @@ from remem.hooks.sources._record import LIMIT_B, Record, admit
 from remem.hooks.sources._times import instant_or_none
 from remem.hooks.sources.text import KIND, file_uri, undecodable
 from remem.objects.model import Incoming, Skipped
+from remem.objects.redact import by_lines
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -54,7 +55,7 @@ def read(
     except UnicodeDecodeError as error:
         yield undecodable(raw, error, name)
         return
-    rows = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    rows = by_lines(text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
     front, first = _front_matter(rows)
     asserted, offset = instant_or_none(front.get("date"))
     uri = file_uri(name)

@@ -24,7 +24,7 @@ class Format(msgspec.Struct, frozen=True):
         what: what it is, for lists.
         unit: what one record is made of.
         suffixes: ends of the names of the files that belong to it, where a folder is given.
-        streams: whether it can be read from a stream; a repository cannot.
+        streams: whether it can be read from a stream; a repository and a database cannot.
     """
 
     module: str
@@ -34,8 +34,9 @@ class Format(msgspec.Struct, frozen=True):
     streams: bool = True
 
     def reader(self) -> Callable[..., Iterator[Record]]:
-        """Import the module and give its function that reads a stream."""
-        found = importlib.import_module(f"{_PACKAGE}.{self.module}").read
+        """Import the module and give its function that reads a stream, or else a path."""
+        module = importlib.import_module(f"{_PACKAGE}.{self.module}")
+        found = module.read if self.streams else module.read_path
         return cast("Callable[..., Iterator[Record]]", found)
 
 
@@ -47,7 +48,13 @@ FORMATS: dict[str, Format] = {
     "codex": Format("codex", "sessions of Codex", "line", (".jsonl",)),
     "gemini": Format("gemini", "sessions of Gemini CLI", "text or tool call", (".json",)),
     "chatgpt": Format("chatgpt", "exports of ChatGPT", "message", ("conversations.json", ".zip")),
-    "git": Format("git", "the history of a git repository", "commit", streams=False),
+    "git": Format("git", "the history of a git repository", "commit or tag", streams=False),
+    "bash-history": Format("bash_history", "the history of bash", "command", ("bash_history",)),
+    "zsh-history": Format(
+        "zsh_history", "the history of zsh", "command", ("zsh_history", ".histfile")
+    ),
+    "fish-history": Format("fish_history", "the history of fish", "command", ("fish_history",)),
+    "atuin": Format("atuin", "the database of atuin", "command", streams=False),
 }
 
 
@@ -78,9 +85,7 @@ def read(
     """
     entry = _entry(fmt)
     if not entry.streams:
-        from remem.hooks.sources.git import read_git
-
-        return read_git(path, since=since, limit_b=limit_b, env=env)
+        return entry.reader()(path, since=since, limit_b=limit_b, env=env)
     found = files(fmt, path)
     return _read_files(entry, found, since, limit_b, named=found == [path])
 
@@ -110,7 +115,7 @@ def read_stream(
     """
     entry = _entry(fmt)
     if not entry.streams:
-        raise UsageError(f"'{fmt}' cannot be read from a stream", hint="name a folder")
+        raise UsageError(f"'{fmt}' cannot be read from a stream", hint="name its path")
     return entry.reader()(stream, name, since=since, limit_b=limit_b)
 
 

@@ -1,7 +1,8 @@
 """Plain text: one record a block.
 
 Unit: a block, lines between blank lines.  Blank lines themselves are no units.  The block keeps
-its line feeds as given; nothing is known of when it was written.
+its line feeds as given; nothing is known of when it was written.  A private region may reach over
+blank lines: it goes before the text is cut into blocks.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import BinaryIO
 from remem.hooks.sources import _json
 from remem.hooks.sources._record import LIMIT_B, Record, admit
 from remem.objects.model import Incoming, Rejected
+from remem.objects.redact import EMPTY, Regions
 
 KIND = "note"
 
@@ -35,7 +37,15 @@ def read(
     uri = file_uri(name)
     block: list[bytes] = []
     start = held = 0
+    regions = Regions(EMPTY)
     for number, line in _json.lines(head, stream, limit_b):
+        if line is not None and (regions.depth or b"<" in line):
+            opened, unopened = regions.depth, regions.unopened
+            line = regions.feed(line.decode("latin-1")).encode("latin-1")
+            if regions.unopened > unopened:
+                block.clear()
+            if opened and not line:
+                continue
         if line is not None and (not line or line.isspace()):
             if start:
                 yield _record(block, held, f"{name}:{start}", uri, since, limit_b)

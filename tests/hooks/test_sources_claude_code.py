@@ -197,7 +197,7 @@ def test_every_block_is_one_record() -> None:
     ]  # fmt: skip
     assert [record.where for record in records] == [f"s.jsonl:1#{n}" for n in range(len(blocks))]
     kept = [record.source_id for record in records if isinstance(record, Incoming)]
-    assert kept == ["u1#2", "u1#3"]
+    assert kept == ["u1#2", "t1#call"]
 
 
 def test_notices_of_the_agent_are_no_answers() -> None:
@@ -279,3 +279,20 @@ def test_long_inputs_are_left_out_whole() -> None:
     many = {f"k{number}": "v" * 3000 for number in range(1000)}
     record = one(entry([{"type": "tool_use", "name": "Many", "input": many}], "assistant"))
     assert len(record.text) < 17_000 and record.text.endswith("(995 further values left out)")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("out\n\n<system-reminder>\nbe careful\n</system-reminder>\n", "out"),
+        ("out <system-reminder>a</system-reminder> <system-reminder>b</system-reminder>", "out"),
+        ("<system-reminder>a</system-reminder>\nout", "<system-reminder>a</system-reminder>\nout"),
+        ("<system-reminder>a</system-reminder>", "<system-reminder>a</system-reminder>"),
+        ("x </system-reminder>", "x </system-reminder>"),
+    ],
+)
+def test_what_the_agent_puts_behind_a_result_is_left_out(given: str, kept: str) -> None:
+    block = {"type": "tool_result", "tool_use_id": "t", "content": given}
+    record = one(entry([block]))
+    assert record.text == kept
+    assert record.meta.get("left_out") == (["system-reminder"] if kept == "out" else None)

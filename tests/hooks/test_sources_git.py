@@ -100,6 +100,7 @@ def test_a_commit_is_one_record(repository: Repository) -> None:
                 "author_email": "zoe@example.org",
                 "files": [["A", "a.txt"], ["A", "b.txt"]],
                 "files_changed": 2,
+                "lines": [[2, 0], [1, 0]],
                 "insertions": 3,
                 "deletions": 0,
             },
@@ -119,9 +120,9 @@ def test_a_commit_is_one_record(repository: Repository) -> None:
                 "commit": second,
                 "parents": [first],
                 "author_email": "zoe@example.org",
-                "refs": ["main"],
                 "files": [["M", "a.txt"], ["D", "b.txt"]],
                 "files_changed": 2,
+                "lines": [[2, 1], [0, 1]],
                 "insertions": 2,
                 "deletions": 2,
             },
@@ -161,6 +162,7 @@ def test_renames_name_both_ends(repository: Repository) -> None:
     repository.commit("two")
     record = commits(repository)[1]
     assert record.meta["files"] == [["R", "old.txt", "new name.txt"]]
+    assert record.meta["lines"] == [[0, 0]]
     assert record.text == "two\n\nR old.txt -> new name.txt"
 
 
@@ -169,6 +171,7 @@ def test_binary_files_have_no_lines(repository: Repository) -> None:
     (record,) = commits(repository)
     assert record.text == "pixels\n\nA a.png"
     assert (record.meta["insertions"], record.meta["deletions"]) == (0, 0)
+    assert record.meta["lines"] == [None]
 
 
 def test_a_merge_is_flagged(repository: Repository) -> None:
@@ -179,16 +182,50 @@ def test_a_merge_is_flagged(repository: Repository) -> None:
     main = repository.commit("on main", c_txt="c")
     repository.git("merge", "-q", "--no-ff", "-m", "Merge the side", "side")
     repository.git("tag", "v1.0")
-    records = commits(repository)
+    *records, tag = commits(repository)
     assert [record.text.partition("\n")[0] for record in records] == [
         "base", "on the side", "on main", "Merge the side",
     ]  # fmt: skip
     merge = records[-1]
+    assert tag.meta == {"tag": "v1.0", "commit": merge.source_id}
     assert merge.meta["merge"] is True and merge.meta["parents"] == [main, side]
     assert "files" not in merge.meta and merge.text == "Merge the side"
-    assert set(merge.meta["refs"]) == {"main", "v1.0"}  # type: ignore[call-overload]
     assert [record.meta.get("merge") for record in records[:-1]] == [None] * 3
-    assert records[1].meta["refs"] == ["side"]
+
+
+def test_tags_are_records_of_their_own(repository: Repository) -> None:
+    first = repository.commit("one", a_txt="1")
+    repository.git("tag", "plain")
+    second = repository.commit("two", a_txt="2")
+    repository.git("tag", "-a", "v2/ü", "-m", "the second\n\n\x01 with\nlines", "HEAD~1")
+    repository.git("tag", "blob", repository.git("rev-parse", "HEAD:a.txt"))
+    made = repository.git("rev-parse", "v2/ü")
+    repository.git("checkout", "-q", "--orphan", "elsewhere")
+    repository.commit("beside", b_txt="b")
+    repository.git("tag", "beside")
+    repository.git("checkout", "-q", "main")
+    tags = [record for record in load(repository) if record.where.partition("@")[2][:12] not in
+            (first[:12], second[:12])]  # fmt: skip
+    assert [type(tag) for tag in tags] == [Incoming, Incoming]
+    plain, annotated = tags
+    assert isinstance(plain, Incoming) and isinstance(annotated, Incoming)
+    assert plain.text == f"tag plain is commit {first[:12]}"
+    assert (plain.source_id, plain.kind) == (f"tag:plain:{first}", "tag")
+    assert plain.speaker == "" and plain.asserted == START * 1_000_000
+    assert annotated.text == (f"tag v2/ü is commit {first[:12]}\n\nthe second\n\n\x01 with\nlines")
+    assert annotated.source_id == f"tag:v2/ü:{made}"
+    assert annotated.speaker == "Zoë Ünal" and annotated.offset == 330
+    assert annotated.asserted == (START + 2 * DAY) * 1_000_000
+
+
+def test_what_a_commit_reverts_is_named_in_full(repository: Repository) -> None:
+    first = repository.commit("one", a_txt="1")
+    repository.git("revert", "--no-edit", "HEAD")
+    short = repository.commit(f"by hand\n\nThis reverts commit {first[:9]}.", a_txt="3")
+    repository.commit("This reverts commit 0123456789.", a_txt="4")
+    found = {record.source_id: record.meta.get("reverts") for record in commits(repository)}
+    assert list(found.values()) == [None, [first], [first], None]
+    assert found[short] == [first]
 
 
 def test_messages_in_other_encodings(repository: Repository) -> None:
@@ -222,6 +259,7 @@ def test_long_lists_of_files_are_bounded(repository: Repository) -> None:
     assert record.meta["files_changed"] == record.meta["insertions"] == count
     files = record.meta["files"]
     assert isinstance(files, list) and len(files) == META_FILES
+    assert record.meta["lines"] == [[1, 0]] * META_FILES
 
 
 HOSTILE = (Path(__file__).parent.parent / "data" / "hostile.gitconfig").read_text()

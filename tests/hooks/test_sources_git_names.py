@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remem.hooks.sources.git import normalise_url
+from remem.hooks.identity import normalise_url
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,216 @@
+"""Hook files: our lines in them, and taking them out again to the byte.
+
+A hook that does not exist is made; a shell script gets our lines behind its first line, so that its
+name, its folder and its exit status stay what they were.  Anything else (another language, a link,
+a file that git ignores because it is not executable) is moved to ``remem.d`` beside it, under its
+own name, and a script of ours runs it, with its arguments and its standard input, as the last
+thing, so that its exit status decides.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+
+import msgspec
+
+from remem.objects.errors import Refused
+
+ASIDE = "remem.d"  # folder of the hooks that were moved
+READS = frozenset(("post-rewrite",))  # hooks that get something on standard input
+
+_SHELL = re.compile(
+    rb"#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:\S*/)?"
+    rb"(?:ba|da|k|z|a|mk)?sh(?:[ \t][^\r\n]*)?\n"
+)
+_BLOCK = re.compile(
+    rb"# >>> remem (?P<how>made|folder made|put in|moved) >>>\n.*?# <<< remem <<<\n", re.DOTALL
+)
+_FIRST = b"#!/bin/sh\n"
+
+
+class File(msgspec.Struct, frozen=True):
+    """What stands at a path: bytes and mode, or the target of a link."""
+
+    data: bytes
+    mode: int = 0o755
+    link: bool = False
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What is to become of a path; None is nothing there."""
+
+    path: str
+    before: File | None
+    after: File | None
+
+
+def look(path: str) -> File | None:
+    """What stands at a path.
+
+    Raises:
+        Refused: it is neither a file nor a link, or cannot be read.
+    """
+    try:
+        found = os.lstat(path)
+        if stat.S_ISLNK(found.st_mode):
+            return File(os.fsencode(os.readlink(path)), 0o777, True)
+        if not stat.S_ISREG(found.st_mode):
+            raise Refused(f"'{path}' is no file")
+        with open(path, "rb") as file:
+            return File(file.read(), stat.S_IMODE(found.st_mode))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise Refused(f"cannot read '{path}': {error.strerror}") from None
+
+
+def apply(changes: list[Change]) -> None:
+    """Make changes, each file at once or not at all.
+
+    Raises:
+        Refused: a path cannot be written, or is not what it was when the changes were planned.
+    """
+    for change in changes:
+        if look(change.path) != change.before:
+            raise Refused(f"'{change.path}' has changed meanwhile", hint="try it again")
+        try:
+            _write(change.path, change.after)
+        except OSError as error:
+            raise Refused(f"cannot write '{change.path}': {error.strerror}") from None
+
+
+def _write(path: str, wanted: File | None) -> None:
+    if wanted is None:
+        os.unlink(path)
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    made = f"{path}.remem-{os.getpid()}"
+    try:
+        if wanted.link:
+            os.symlink(os.fsdecode(wanted.data), made)
+        else:
+            with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(wanted.data)
+            os.chmod(made, wanted.mode)
+        os.replace(made, path)
+    except OSError:
+        if os.path.lexists(made):
+            os.unlink(made)
+        raise
+
+
+def line_of(script: str, spool: str, listed: str, event: str) -> str:
+    """The one line that notes an event and never says anything."""
+    given = "" if event in READS else " </dev/null"
+    return f'{command_of(script, spool, listed, event)} "$@"{given} >/dev/null 2>&1 || :'
+
+
+def command_of(script: str, spool: str, listed: str, event: str) -> str:
+    """What notes an event, given the arguments of the hook."""
+    return shlex.join(("sh", script, spool, listed, event))
+
+
+def planned(folder: str, event: str, line: str) -> list[Change]:
+    """What makes the hook of an event note it; nothing if it does already.
+
+    Raises:
+        Refused: something else is in the way.
+    """
+    path, aside = os.path.join(folder, event), os.path.join(folder, ASIDE, event)
+    now, moved = look(path), look(aside)
+    hook, kept = _original(now, moved)
+    folder_made = not os.path.isdir(folder) or (now is not None and b" folder made " in now.data)
+    if hook is None:
+        how = "folder made" if folder_made else "made"
+        return _changes((path, now, File(_FIRST + _lines(how, line, event))))
+    shell = not hook.link and hook.mode & 0o100 and _SHELL.match(hook.data)
+    if shell:
+        end = shell.end()
+        data = hook.data[:end] + _lines("put in", line, event) + hook.data[end:]
+        return _changes((path, now, File(data, hook.mode)), (aside, moved, None))
+    if moved is not None and not kept:
+        raise Refused(f"'{aside}' is in the way", hint="move it elsewhere")
+    data = _FIRST + _lines("moved", line, event) + _last(event)
+    return _changes((aside, moved, _farther(hook)), (path, now, File(data)))
+
+
+def removal(folder: str, event: str) -> list[Change]:
+    """What brings the hook of an event back to what it was, the bytes and the mode."""
+    path, aside = os.path.join(folder, event), os.path.join(folder, ASIDE, event)
+    now, moved = look(path), look(aside)
+    if now is None or not is_ours(now):
+        return []
+    hook, kept = _original(now, moved)
+    return _changes((path, now, hook), (aside, moved, None if kept else moved))
+
+
+def tidy(folder: str, *, made: bool) -> None:
+    """Remove the folders that were made for hooks, where nothing is left in them."""
+    for path in (os.path.join(folder, ASIDE), *((folder,) if made else ())):
+        try:
+            os.rmdir(path)
+        except OSError:
+            continue  # not there, or in use
+
+
+def is_ours(file: File | None) -> bool:
+    """Whether our lines stand in a hook."""
+    return file is not None and not file.link and _BLOCK.search(file.data) is not None
+
+
+def made_folder(folder: str, events: tuple[str, ...]) -> bool:
+    """Whether the folder of the hooks was not there before ours."""
+    found = [look(os.path.join(folder, event)) for event in events]
+    return any(file is not None and b"# >>> remem folder made >>>" in file.data for file in found)
+
+
+def _changes(*wanted: tuple[str, File | None, File | None]) -> list[Change]:
+    return [Change(*one) for one in wanted if one[1] != one[2]]
+
+
+def _original(now: File | None, moved: File | None) -> tuple[File | None, bool]:
+    """The hook without us, and whether it is the one that was moved."""
+    if now is None or now.link:
+        return now, False
+    found = _BLOCK.search(now.data)
+    if found is None:
+        return now, False
+    how = found["how"]
+    if how == b"moved" and moved is not None:
+        return _nearer(moved), True
+    left = now.data[: found.start()] + now.data[found.end() :]
+    if how != b"put in" and left == _FIRST:
+        return None, False  # ours alone; what somebody has added since is kept
+    return File(left, now.mode), False
+
+
+def _lines(how: str, line: str, event: str) -> bytes:
+    if event in READS and how not in ("made", "folder made"):
+        # What git hands over is read for us and handed on.
+        line = (
+            f"remem_read=$(cat)\nprintf '%s\\n' \"$remem_read\" | {line}\n"
+            "exec <<remem_read\n$remem_read\nremem_read"
+        )
+    text = f"# >>> remem {how} >>>\n# 'remem hook uninstall git' removes this: remem-hook(1)\n"
+    return os.fsencode(f"{text}{line}\n# <<< remem <<<\n")
+
+
+def _last(event: str) -> bytes:
+    hook = f"remem_hook=${{0%/*}}/{ASIDE}/{event}"
+    return f'{hook}\n[ -x "$remem_hook" ] || exit 0\nexec "$remem_hook" "$@"\n'.encode()
+
+
+def _farther(file: File) -> File:
+    """A link as seen from the folder below."""
+    if file.link and not file.data.startswith(b"/"):
+        return File(b"../" + file.data, file.mode, True)
+    return file
+
+
+def _nearer(file: File) -> File:
+    if file.link and file.data.startswith(b"../"):
+        return File(file.data[3:], file.mode, True)
+    return file

@@ -1,0 +1,1 @@
+"""The hooks of the shells: scripts as data, and what fills them in."""
