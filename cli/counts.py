@@ -16,3 +16,12 @@ def kinds(observations: int, memories: int) -> str:
     if memories:
         words.append(counted(memories, "memory", "memories"))
     return " and ".join(words)
+
+
+def age(micros: int) -> str:
+    """A span of time in its largest unit: "2 days", "3 hours", "less than a minute"."""
+    minutes = max(0, micros) // 60_000_000
+    for size, name in ((1440, "day"), (60, "hour"), (1, "minute")):
+        if minutes >= size:
+            return counted(minutes // size, name)
+    return "less than a minute"

@@ -1,25 +1,23 @@
-"""Running derivation for a command: which derivers, what time words mean, how much at a time."""
+"""Running derivation for a command, by its settings."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
-from remem.objects import chains
-from remem.objects.derive import queue
-from remem.objects.errors import BadConfig, RememError
+from remem.hooks import deriving
+from remem.hooks.deriving import FEW
+from remem.objects.errors import RememError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remem.cli.context import Context
-    from remem.objects.derive.engine import Derived, Named
+    from remem.hooks.deriving import Single
+    from remem.objects.derive.engine import Derived
     from remem.objects.scope import Grant
     from remem.objects.store import Store
 
-FEW = 64  # entries that a reader derives from before it answers
 IMPORT_S = 10.0  # seconds that an import spends on deriving
-NAMES = ("ledger", "rules")
 
 
 def derivers(context: Context) -> tuple[str, ...]:
@@ -29,37 +27,14 @@ def derivers(context: Context) -> tuple[str, ...]:
         BadConfig: the setting names one that there is not.
     """
     _ = context.root  # the store's own settings take part
-    text = context.settings.text("derive.deriver")
-    names = tuple(dict.fromkeys(word for word in text.replace(",", " ").split() if word))
-    if names == ("none",):
-        return ()
-    for name in names:
-        if name not in NAMES:
-            raise BadConfig(
-                f"derive.deriver: '{name}' is no deriver", hint="one of " + ", ".join(NAMES)
-            )
-    return names
+    return deriving.parse_names(context.settings.text("derive.deriver"))
 
 
-def one_value(context: Context) -> Callable[[str, str, bool], bool]:
-    """Whether a predicate of a collection has one value at a time, by the settings.
-
-    ``facts.single`` and ``facts.multi`` list predicates, each for all collections or, as
-    ``COLLECTION:PREDICATE``, for one.
-    """
+def one_value(context: Context) -> Single:
+    """Whether a predicate of a collection has one value at a time, by the settings."""
     _ = context.root
-    listed: dict[tuple[str, str], bool] = {}
-    for key, single in (("facts.single", True), ("facts.multi", False)):
-        for word in context.settings.text(key).split(","):
-            collection, _, predicate = word.strip().rpartition(":")
-            if predicate.strip():
-                listed[(collection.strip(), chains.fold(predicate))] = single
-
-    def decide(collection: str, predicate: str, default: bool) -> bool:
-        name = chains.fold(predicate)
-        return listed.get((collection, name), listed.get(("", name), default))
-
-    return decide
+    text = context.settings.text
+    return deriving.one_value(text("facts.single"), text("facts.multi"))
 
 
 def derive(
@@ -83,21 +58,16 @@ def derive(
         budget_s: stop after about so many seconds.
         progress: called with (what, done, of).
     """
-    with store.read(grant) as reader:
-        waiting = queue.backlog(reader, names, time.time_ns() // 1000)
-    if not waiting or (most is not None and waiting > most):
-        return None
-    from remem.objects.derive import engine
     from remem.objects.scope import Actor
 
-    return engine.run(
+    return deriving.run(
         store,
         Actor(grant, "cli", context.scope()),
+        grant,
         names,
+        single=one_value(context),
         most=most,
         budget_s=budget_s,
-        resolve=named_times,
-        single=one_value(context),
         progress=progress,
     )
 
@@ -116,18 +86,3 @@ def before_reading(context: Context, store: Store, grant: Grant) -> bool:
     except RememError as error:
         context.detail(f"nothing was derived: {error}")
         return False
-
-
-def named_times(text: str, asserted: int, offset: int | None) -> list[Named]:
-    """Periods that a statement names, counted from when it was made."""
-    from remem.index.timewords import periods
-    from remem.objects import instant
-    from remem.objects.derive.engine import Named
-
-    zone = None if offset is None else (lambda _: 60 * offset)
-    found = []
-    for period in periods(text, now=asserted, tz=zone):
-        if not period.recurring:
-            starts = max(period.start, instant.START)
-            found.append(Named(starts, period.end, period.kind == "open"))
-    return found

@@ -13,9 +13,14 @@ import msgspec
 from remem.cli.plain import one_line
 from remem.cli.shapes import source as source
 from remem.cli.shapes import stamp as stamp
-from remem.objects import encode, evidence, instant, oid, refs
-from remem.objects.admit import STATUS_OF_ORIGIN, Receipt
-from remem.objects.errors import NotFound
+from remem.hooks.looking import cites as cites
+from remem.hooks.looking import content as content
+from remem.hooks.looking import fetch as fetch
+from remem.hooks.looking import quote as quote
+from remem.hooks.looking import receipt as receipt
+from remem.hooks.looking import revisions as revisions
+from remem.hooks.shaping import flags as flags
+from remem.objects import encode, instant, oid, refs
 from remem.objects.model import Memory, Observation
 from remem.objects.views import WITHHELD, Lens
 
@@ -26,10 +31,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, object]
 
-QUOTE = 240  # characters of a quote
 LINE = 100  # characters of a text in a list
-_FLAGS = ((refs.HELD, "held"), (refs.PINNED, "pinned"), (refs.FLAGGED, "flagged"))
-_decode_receipt = msgspec.msgpack.Decoder(Receipt).decode
 
 
 # -- instants and ids ---------------------------------------------------------------------------
@@ -84,61 +86,7 @@ def source_line(found: Source | None) -> str:
     return one_line(", ".join(part for part in parts if part))
 
 
-def quote(text: str) -> str:
-    """The beginning of a text on one line, as a citation carries it."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= QUOTE else flat[: QUOTE - 1].rstrip() + "\u2026"
-
-
-def cites(reader: Reader, part: Part, object_id: bytes, obj: Obj) -> list[Json]:
-    """The observations behind an object, each with its source and words; of evidence, itself."""
-    if isinstance(obj, Observation):
-        return [{"id": object_id.hex(), "source": source(obj.source), "quote": quote(obj.text)}]
-    found: list[Json] = []
-    for cited in obj.cites:
-        state = reader.state(part, reader.ref_of(part, cited))
-        withheld = state is None or refs.STATUSES[state.status] in WITHHELD
-        observation = None if withheld else fetch(reader, part, cited)
-        if not isinstance(observation, Observation):
-            found.append({"id": cited.hex(), "source": None, "quote": None})
-            continue
-        spans = evidence.grounds(obj, cited, observation.text)
-        text = " ".join(observation.text[start:end].strip() for start, end in spans)
-        found.append(
-            {
-                "id": cited.hex(),
-                "source": source(observation.source),
-                "quote": quote(text or observation.text),
-            }
-        )
-    return found
-
-
-def receipt(reader: Reader, part: Part, object_id: bytes, obj: Obj) -> Json | None:
-    """What the admission gate decided when the object came in."""
-    data = reader.receipt(part, object_id)
-    if data is not None:
-        found = _decode_receipt(data)
-        return {"status": found.status, "codes": found.codes}
-    if isinstance(obj, Observation):
-        return {"status": STATUS_OF_ORIGIN[obj.origin], "codes": []}
-    return None
-
-
 # -- refs ---------------------------------------------------------------------------------------
-
-
-def fetch(reader: Reader, part: Part, object_id: bytes | None) -> Obj | None:
-    """An object, or None when it is gone, was forgotten or lies outside the grant."""
-    if object_id is None:
-        return None
-    state = reader.state(part, reader.ref_of(part, object_id))
-    if state is not None and refs.STATUSES[state.status] == "erased":
-        return None
-    try:
-        return reader.object(part, object_id)
-    except NotFound:
-        return None
 
 
 def text_line(reader: Reader, part: Part, ref: bytes, object_id: bytes | None) -> str:
@@ -146,6 +94,8 @@ def text_line(reader: Reader, part: Part, ref: bytes, object_id: bytes | None) -
     state = reader.state(part, ref)
     if state is not None and refs.STATUSES[state.status] in WITHHELD:
         return f"({refs.STATUSES[state.status]})"
+    if state is not None and state.type > refs.MEMORY:
+        return f"({refs.TYPES[state.type]})"
     obj = fetch(reader, part, object_id)
     return "(gone)" if obj is None else one_line(obj.text[: 8 * LINE], LINE)
 
@@ -155,71 +105,20 @@ def truth(state: refs.RefState) -> str:
     return Lens(instant.now()).truth(state)
 
 
-def flags(state: refs.RefState) -> list[str]:
-    """Marks on a ref."""
-    return [name for bit, name in _FLAGS if state.flags & bit]
-
-
-def revisions(reader: Reader, part: Part, state: refs.RefState) -> list[refs.Entry]:
-    """Entries that gave a ref another head, oldest first: its revisions, the first is number 1."""
-    entries = [e for e in reader.entries(part, state) if e.new is not None and e.new != e.old]
-    return entries[::-1]
-
-
 def entry(reader: Reader, part: Part, found: refs.Entry) -> Json:
     """A log entry as ``remem log --json`` has it."""
-    value: Json = {
-        "seq": found.seq,
-        "ref": found.ref.hex(),
-        "op": refs.OPS[found.op],
-        "old": full(found.old),
-        "new": full(found.new),
-        "status": refs.STATUSES[found.status],
-        "valid_from": stamp(found.valid_from),
-        "valid_to": stamp(found.valid_to),
-        "recorded_at": instant.rfc3339(found.time),
-        "principal": found.principal,
-        "reason": found.reason,
-        "type": refs.TYPES[found.type],
-        "replaced_by": full(found.replaced_by),
-        "surface": found.surface,
-        "scope": lane_scope(reader, part, found.lane),
-    }
-    if found.origin is not None:
-        value["made_at"] = instant.rfc3339(found.origin.time)
-        value["made_status"] = refs.STATUSES[found.origin.status]
-    return value
+    from remem.hooks import shaping
+
+    return shaping.fields(shaping.entry(reader, part, found))
 
 
-def content(obj: Obj) -> Json:
-    """The fields of an object itself, whatever became of it."""
-    value: Json = {"kind": obj.kind, "text": obj.text, "scope": scope(obj.scope)}
-    if isinstance(obj, Observation):
-        value |= {
-            "asserted_at": stamp(obj.asserted),
-            "origin": obj.origin,
-            "role": obj.role,
-            "speaker": obj.speaker,
-            "source": source(obj.source),
-            "tool": "" if obj.source is None else obj.source.tool,
-            "corrects": full(obj.corrects),
-        }
-    else:
-        span = obj.span
-        value |= {
-            "origin": "derived",
-            "role": "",
-            "speaker": "",
-            "triple": obj.triple,
-            "span": None if span is None else [span.cite, span.start, span.end],
-            "deriver": msgspec.structs.asdict(obj.deriver),
-            "confidence": obj.confidence,
-            "cues": obj.cues,
-            "trigger": obj.trigger,
-            "anchors": obj.anchors,
-        }
-    value["meta"] = obj.meta
-    return value
+def fields(found: object) -> object:
+    """A struct by the names of its fields, ids as hex digits: for what is bookkeeping."""
+    if isinstance(found, msgspec.Struct):
+        return {name: fields(getattr(found, name)) for name in found.__struct_fields__}
+    if isinstance(found, list | tuple):
+        return [fields(one) for one in found]
+    return found.hex() if isinstance(found, bytes) else found
 
 
 def json_line(value: object) -> bytes:

@@ -1,7 +1,8 @@
 """Front door: the fastest answer that is right.
 
-``--version`` needs nothing.  A well-formed command line is read by the small parser of the command
-table; every other one (help, mistakes, completion) goes to typer, which reads the same table.
+``--version`` needs nothing.  A question goes to the resident process, where there is one.  A
+well-formed command line is read by the small parser of the command table; every other one (help,
+mistakes, completion) goes to typer, which reads the same table.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ def main(argv: list[str] | None = None) -> int:
             from remem.cli.run import guarded, print_version
 
             return guarded(print_version, words)
+    if "recall" in words or "context" in words:
+        from remem.cli.warmed import try_run
+
+        code = try_run(words)
+        if code is not None:
+            return code
     from remem.cli.run import guarded, run_parsed
 
     return guarded(run_parsed, words)

@@ -5,68 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remem.cli.plain import one_line, visible
-from remem.cli.shapes import source, stamp
+from remem.index.ran import KIND, exit_of, folder_of
 from remem.index.recall import QUOTE, Answer, Hit, excerpt
 from remem.objects import instant, refs
 from remem.objects.model import Observation
 
 if TYPE_CHECKING:
+    from remem.hooks import results
     from remem.index.recall import Question
 
 
-def hit_value(hit: Hit) -> dict[str, object]:
+def hit_value(hit: Hit) -> results.Hit:
     """A hit as JSON has it."""
-    obj, state = hit.obj, hit.state
-    value: dict[str, object] = {
-        "id": hit.id.hex(),
-        "ref": hit.ref.hex(),
-        "type": refs.TYPES[state.type],
-        "kind": obj.kind,
-        "text": obj.text,
-        "score": round(hit.score, 6),
-        "status": refs.STATUSES[state.status],
-        "origin": obj.origin if isinstance(obj, Observation) else "derived",
-        "role": obj.role if isinstance(obj, Observation) else "",
-        "speaker": obj.speaker if isinstance(obj, Observation) else "",
-        "scope": {
-            "tenant": hit.scope.tenant,
-            "profile": hit.scope.profile,
-            "collection": hit.scope.collection,
-            "agent": hit.scope.agent,
-            "session": hit.scope.session,
-        },
-        "asserted_at": stamp(obj.asserted if isinstance(obj, Observation) else None),
-        "valid_from": stamp(state.valid_from),
-        "valid_to": stamp(state.valid_to),
-        "recorded_at": instant.rfc3339(state.created),
-        "truth": hit.truth,
-        "replaced_by": state.replaced_by.hex() if state.replaced_by else None,
-        "stale": None,
-        "source": source(obj.source) if isinstance(obj, Observation) else None,
-        "cites": [
-            {"id": c.id.hex(), "source": source(c.source), "quote": c.quote} for c in hit.cites
-        ],
-    }
-    if hit.conflict:
-        value["conflict"] = [other.hex() for other in hit.conflict]
-    if hit.why is not None:
-        value["why"] = {name: round(part, 6) for name, part in hit.why.items()}
-    return value
+    from remem.hooks import shaping
+
+    return shaping.hit(hit)
 
 
-def answer_value(question: Question, answer: Answer) -> dict[str, object]:
+def answer_value(question: Question, answer: Answer) -> results.Answer:
     """An answer as JSON has it."""
-    lens = question.lens
-    return {
-        "query": question.text,
-        "view": answer.view,
-        "view_reason": answer.view_reason,
-        "as_of": stamp(lens.as_of),
-        "known_at": stamp(lens.known_at),
-        "mode": answer.mode,
-        "degraded": answer.degraded,
-        "hits": [hit_value(hit) for hit in answer.hits],
-    }
+    from remem.hooks import shaping
+
+    return shaping.answer(question, answer)
 
 
 def hit_lines(hit: Hit, question: Question, *, full: bool, scored: bool = True) -> list[str]:
@@ -77,6 +37,10 @@ def hit_lines(hit: Hit, question: Question, *, full: bool, scored: bool = True) 
         facts += [name for name in (obj.speaker or obj.role,) if name]
         if obj.asserted is not None:
             facts.append(instant.display(obj.asserted, obj.offset))
+        if obj.kind == KIND:
+            code = exit_of(obj)
+            facts += [] if code is None else [f"exit {code}"]
+            facts += [folder for folder in (folder_of(obj),) if folder]
         if obj.source is not None and (obj.source.uri or obj.source.tool):
             facts.append(obj.source.uri or obj.source.tool)
     else:
@@ -87,6 +51,8 @@ def hit_lines(hit: Hit, question: Question, *, full: bool, scored: bool = True) 
     if hit.truth != "current":
         by = f" by {state.replaced_by.hex()[:10]}" if state.replaced_by is not None else ""
         facts.append(f"[{hit.truth}{', replaced' + by if by else ''}]")
+    if hit.stale is not None:
+        facts.append("[STALE]")
     if hit.conflict:
         facts.append("[conflict with " + ", ".join(c.hex()[:10] for c in hit.conflict) + "]")
     if refs.STATUSES[state.status] not in ("verified", "provisional"):
@@ -96,7 +62,10 @@ def hit_lines(hit: Hit, question: Question, *, full: bool, scored: bool = True) 
         text = hit.cites[0].quote
     lines = ["  ".join(one_line(fact) for fact in facts)]
     lines += ["    " + line for line in visible(text).split("\n")]
+    if hit.stale is not None:
+        now = f"; now: {one_line(hit.stale.current)}" if hit.stale.current else ""
+        lines.append(f"    a source was {hit.stale.reason}{now}")
     if hit.why:
         parts = ", ".join(f"{name} {part:.3f}" for name, part in hit.why.items())
-        lines.append(f"    why: {parts}")
+        lines.append(f"    why: {parts}; confidence {hit.confidence:.2f}")
     return lines

@@ -9,19 +9,16 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from remem.objects.chains import LINK
+from remem.hooks import naming
+from remem.hooks.naming import LAST
+from remem.objects import oid, refs
 from remem.objects.errors import NotFound
-from remem.objects.reader import Found
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remem.cli.context import Context
-    from remem.objects.reader import Part, Reader
-    from remem.objects.refs import Entry
-
-LAST = "@{last}"
-PRINCIPAL = "deriver"  # who makes derived memories
+    from remem.objects.reader import Found, Reader
 
 
 @contextmanager
@@ -44,27 +41,7 @@ def resolve(context: Context, reader: Reader, text: str) -> Found:
         NotFound: nothing of the granted scopes has that id.
         AmbiguousId: it fits several; the hint lists them.
     """
-    if text != LAST:
-        return reader.find(text)
-    last: tuple[Part, Entry] | None = None
-    scope = context.scope()
-    own = (scope.agent, scope.session)
-    for part in reader.parts:
-        for entry in reader.log(part, reverse=True):
-            if last is not None and entry.time < last[1].time:
-                break
-            if entry.principal == PRINCIPAL or entry.reason == LINK:
-                continue  # what follows from what was written
-            if reader.lane(part, entry.lane) == own:
-                last = part, entry
-                break
-    state = None if last is None else reader.state(last[0], last[1].ref)
-    if last is None or state is None:
-        raise NotFound(
-            f"the session '{scope.session}' has written nothing here",
-            hint="'remem log' shows what was written",
-        )
-    return Found(last[0], last[1].ref, state, None)
+    return reader.find(text) if text != LAST else naming.resolve(reader, context.scope(), text)
 
 
 def living(context: Context, reader: Reader, text: str) -> Found:
@@ -74,7 +51,19 @@ def living(context: Context, reader: Reader, text: str) -> Found:
         Forgotten: it was forgotten; the message says when and with which reason.
         UsageError, NotFound, AmbiguousId: as `resolve` does.
     """
-    found = resolve(context, reader, text)
-    if reader.erased(found.part, found.ref) is not None:
-        raise reader.forgotten(found.part, found.ref)
+    return naming.living(reader, resolve(context, reader, text))
+
+
+def content(context: Context, reader: Reader, text: str) -> Found:
+    """What an ID argument names, for commands that show evidence and memories only.
+
+    Raises:
+        NotFound: it is a draft or a run, or nothing.
+        Forgotten, UsageError, AmbiguousId: as `living` does.
+    """
+    found = living(context, reader, text)
+    if found.state.type > refs.MEMORY:
+        name, short = refs.TYPES[found.state.type], oid.short(found.ref)
+        hint = f"'remem draft show {short}' prints it" if name == "draft" else ""
+        raise NotFound(f"'{short}' is a {name}, no evidence and no memory", hint=hint)
     return found

@@ -59,7 +59,7 @@ class Command:
         summary: str,
         args: tuple[Arg, ...] = (),
         opts: tuple[Opt, ...] = (),
-        exits: tuple[int, ...] = (0, 2, 5),
+        exits: tuple[int, ...] = (0, 2, 3, 5),
         kind: str = PORCELAIN,
     ) -> None:
         """See the class and remem(1)."""
@@ -105,6 +105,9 @@ MODE = Opt(
     None,
     ("hybrid", "lexical", "vector"),
 )
+INCLUDE = Opt(
+    "--include", "show what is held back with this STATUS too (may be repeated)", LIST, "STATUS"
+)
 KIND = Opt("--kind", "only this kind (may be repeated)", LIST, "KIND")
 ROLE = Opt("--role", "who said it", CHOICE, "ROLE", None, ("user", "assistant", "tool", "system"))
 ORIGIN = Opt(
@@ -128,5 +131,9 @@ IMPORT_FORMATS = (
     "codex",
     "gemini",
     "chatgpt",
+    "bash-history",
+    "zsh-history",
+    "fish-history",
+    "atuin",
     "pack",
 )

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 
 from remem.cli.settings import home
 from remem.objects import instant
-from remem.objects.views import Lens
+from remem.objects.errors import UsageError
+from remem.objects.views import WITHHELD, Lens
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remem.cli.context import Context
     from remem.index.engine import Engine
     from remem.index.hits import Answer
     from remem.objects.store import Store
 
+INCLUDABLE = WITHHELD - {"erased"}
 SLOW_ENTRIES = 5000  # from here on projecting is announced
 
 
@@ -33,11 +37,18 @@ def lens_of(
     view: str | None = None,
     as_of: str | None = None,
     known_at: str | None = None,
+    include: Sequence[str] = (),
 ) -> Lens:
-    """The lens that the options ask for."""
+    """The lens that the options ask for.
+
+    Raises:
+        UsageError: a status is none that is held back.
+        ScopeRefused: the principal may not look at what is held back.
+    """
     view = view or "now"
+    wanted = included(context, include)
     if as_of is None and known_at is None:
-        return Lens(instant.now(), view)
+        return Lens(instant.now(), view, include=wanted)
     from remem.cli import times
 
     return Lens(
@@ -45,7 +56,31 @@ def lens_of(
         view,
         as_of=times.as_of(context, as_of),
         known_at=times.as_of(context, known_at),
+        include=wanted,
     )
+
+
+def included(context: Context, words: Sequence[str]) -> frozenset[str]:
+    """Statuses that are shown although they are held back, each asked for by its name.
+
+    Raises:
+        UsageError: a word is none of them.
+        ScopeRefused: the principal is neither the owner nor does it review.
+    """
+    wanted = frozenset(w.strip() for word in words for w in word.split(",") if w.strip())
+    unknown = sorted(wanted - INCLUDABLE)
+    if unknown or (words and not wanted):
+        raise UsageError(
+            f"'{unknown[0][:40] if unknown else ''}' is no status that is held back",
+            hint="some of " + ", ".join(sorted(INCLUDABLE)),
+        )
+    if wanted:
+        grant = context.bound
+        if grant is not None and not grant.reviews:
+            raise context.refused(
+                f"'{grant.principal}' may not see what is held back", "not_reviewer"
+            )
+    return wanted
 
 
 def open_engine(
@@ -95,8 +130,7 @@ def known_scope(context: Context, store: Store, *, all_collections: bool) -> boo
     """Warn when what is read does not exist: never a silent empty answer."""
     grant = context.grant(all_collections=all_collections)
     with store.read(grant) as reader:
-        lanes = sum(len(reader.lanes(part)) for part in reader.parts)
-        if reader.parts and lanes:
+        if any(reader.has_lanes(part) for part in reader.parts):
             return True
     if all_collections:
         context.note("the store holds nothing for this tenant and profile")

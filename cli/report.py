@@ -29,8 +29,11 @@ def report(error: Exception) -> int:
     else:
         message, code = f"unexpected {type(error).__name__}: {error}", UNEXPECTED
         hint = "this is a fault of remem; REMEM_DEBUG=1 shows where"
-    sys.stderr.write(f"remem: {visible(message)}\n")
+    from remem.objects.redact import clean
+
+    # A message may quote what was given, and that may be a secret.
+    sys.stderr.write(f"remem: {visible(clean(message)[0])}\n")
     if hint:
-        sys.stderr.write(f"hint: {visible(hint)}\n")
+        sys.stderr.write(f"hint: {visible(clean(hint)[0])}\n")
     sys.stderr.flush()
     return code

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from remem.cli.front import Parsed, parse
-from remem.cli.table import CHOICE
+from remem.cli.table import CHOICE, PORCELAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 PIPE_CLOSED = 0
+ASKED = ("recall", "context")  # what a resident process answers
 
 
 def run_parsed(words: list[str]) -> int:
@@ -45,9 +46,19 @@ def execute(command: Command, values: Values, given: Values) -> int:
     module, _, function = command.target.partition(":")
     context = Context(command, given)
     try:
+        if context.claims:
+            context.check(values)
         run = getattr(import_module(f"remem.cli.commands.{module}"), function)
         code: int = run(context, **values)
         sys.stdout.flush()
+        if command.kind == PORCELAIN and sys.stderr.isatty():
+            from remem.cli.reminder import remind
+
+            remind(context)
+        if command.name in ASKED and context.settings.flag("warm.auto"):
+            from remem.cli.commands.warm import soon
+
+            soon(context)
         return code
     finally:
         context.close()

@@ -69,9 +69,13 @@ SETTINGS = (
     ),
     Setting("recall.limit", 10, "hits of a recall"),
     Setting("context.budget", 4000, "characters of a context"),
+    Setting("tiers.short_days", 8, "days that a short note is kept"),
+    Setting("review.attempts", 3, "how often an operation of a draft may be proposed"),
     Setting("derive.deriver", "ledger,rules", "derivers that run, in order; none: no deriver"),
     Setting("facts.single", "", "predicates with one value at a time, or COLLECTION:PREDICATE"),
     Setting("facts.multi", "", "predicates with many values at a time, or COLLECTION:PREDICATE"),
+    Setting("warm.auto", False, "start the resident process with the first question"),
+    Setting("warm.idle", 30, "idle minutes after which it ends"),
     Setting("disk.map_mib", 0, "first size of the memory map, MiB; 0: chosen"),
     Setting("disk.max_map_gib", 4096, "the memory map never grows beyond this, GiB"),
     Setting("disk.allow_network_fs", False, "use a store on a network file system all the same"),
@@ -166,7 +170,7 @@ class Settings:
 
 def is_guarded(key: str) -> bool:
     """Whether a setting decides where data goes or which guard holds."""
-    return key in ("store", "as", "embedder", "embedder_key") or key.startswith("disk.")
+    return key in ("store", "as", "embedder", "embedder_key") or key.startswith(("disk.", "warm."))
 
 
 def home(environ: Mapping[str, str]) -> str:

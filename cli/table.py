@@ -20,7 +20,16 @@ from remem.cli.options import (
     Command,
     Opt,
 )
-from remem.cli.tables import forgetting, hooks, keeping, plumbing, reading, trust, upkeep
+from remem.cli.tables import (
+    forgetting,
+    hooks,
+    keeping,
+    plumbing,
+    reading,
+    tiers,
+    trust,
+    upkeep,
+)
 
 __all__ = [
     "CHOICE",
@@ -42,6 +51,7 @@ __all__ = [
 COMMANDS = (
     *keeping.COMMANDS,
     *reading.COMMANDS,
+    *tiers.COMMANDS,
     *trust.COMMANDS,
     *forgetting.COMMANDS,
     *hooks.COMMANDS,

@@ -26,6 +26,7 @@ def run(
     view: str | None,
     as_of: str | None,
     known_at: str | None,
+    include: list[str],
     all_collections: bool,
 ) -> int:
     """Print the facts of a name, current ones first, then those of what it is linked to."""
@@ -33,7 +34,9 @@ def run(
     if not wanted.strip():
         raise UsageError("the name is empty")
     store = context.store()
-    lens = reading.lens_of(context, view=view or "history", as_of=as_of, known_at=known_at)
+    lens = reading.lens_of(
+        context, view=view or "history", as_of=as_of, known_at=known_at, include=include
+    )
     reading.open_engine(context, store, mode="lexical", all_collections=all_collections)
     reading.known_scope(context, store, all_collections=all_collections)
     question = Question(wanted, lens, mode="lexical")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from remem.cli.context import MIB, Context
-from remem.objects.admit import Admitted, admit, decode_text
+from remem.cli.context import Context
+from remem.hooks import writing
+from remem.objects.admit import Admitted, decode_text
 from remem.objects.errors import Blocked, UsageError
 from remem.objects.model import Incoming
+from remem.objects.redact import read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from remem.objects.tx import Tx
+    from remem.objects.store import Store
 
 
 def run(
@@ -29,6 +29,7 @@ def run(
     tool: str | None,
     kind: str | None,
     corrects: str | None,
+    tier: str | None,
     lines: bool,
     jsonl: bool,
     file: str | None,
@@ -41,10 +42,12 @@ def run(
 
         marks = {"role": role, "speaker": speaker, "origin": origin, "tool": tool, "kind": kind}
         given = {name: value for name, value in marks.items() if value}
-        if at or source or source_id or corrects or (jsonl and given):
+        if at or source or source_id or corrects or tier or (jsonl and given):
             raise UsageError("with --lines and --jsonl each line speaks for itself")
         return take_in(context, "jsonl" if jsonl else "lines", ["-"], marks=given)
-    limit_b = context.settings.number("admission.max_mib") * MIB
+    if tier is not None and corrects is not None:
+        raise UsageError("what corrects something lasts: give either --corrects or --tier")
+    limit_b = context.limit_b
     raw = _raw(text, file, limit_b)
     record = Incoming(
         text=decode_text(raw, f"'{file}'" if file else "standard input", limit_b)
@@ -64,56 +67,31 @@ def run(
 
         record.asserted, record.offset = when(context, at)
     actor = context.actor()
-    change = _plain(record, limit_b)
+    found = None
     if corrects is not None:
-        change = _correcting(context, record, limit_b, corrects)
-    store = context.store(create=True)
-    result = store.write(actor, change)
-    if result.status == "known" and at is None and not (source or source_id or tool):
-        from remem.cli import deriving
+        from remem.cli import names
 
-        # What was said in between may have replaced it: then saying it again is new evidence.
-        if deriving.before_reading(context, store, context.grant()):
-            result = store.write(actor, change)
+        context.store()
+        with names.snapshot(context, all_collections=True) as reader:
+            found = names.resolve(context, reader, corrects)
+    store = context.store(create=True)
+    result = writing.observe(
+        store,
+        actor,
+        record,
+        limit_b=limit_b,
+        corrects=found,
+        days=None if tier is None else context.settings.number("tiers.short_days"),
+        derive=lambda: _derive(context, store),
+    )
     _say(context, result)
     return Blocked.exit_code if result.status == "blocked" else 0
 
 
-def _plain(record: Incoming, limit_b: int) -> Callable[[Tx], Admitted]:
-    return lambda tx: admit(tx, record, limit_b=limit_b)
+def _derive(context: Context, store: Store) -> bool:
+    from remem.cli import deriving
 
-
-def _correcting(
-    context: Context, record: Incoming, limit_b: int, corrects: str
-) -> Callable[[Tx], Admitted]:
-    """Take the text in and let it replace what it corrects, in one transaction."""
-    from remem.cli import names
-    from remem.objects import correct
-    from remem.objects.errors import ScopeRefused
-    from remem.objects.views import WITHHELD
-
-    context.store()
-    with names.snapshot(context, all_collections=True) as reader:
-        found = names.resolve(context, reader, corrects)
-
-    def change(tx: Tx) -> Admitted:
-        admitted = admit(tx, record, limit_b=limit_b, corrects=found.ref)
-        if admitted.status == "blocked":
-            return admitted
-        if tx.part(tx.actor.scope).number != found.part.number:
-            raise ScopeRefused(
-                "what it corrects lies in another scope",
-                hint=f"add it there: --collection '{found.part.collection}'",
-            )
-        if admitted.receipt.status in WITHHELD:
-            return admitted  # nothing is replaced by what may not be shown
-        state = correct.fresh(tx, found)
-        if state.replaced_by != admitted.ref:
-            at = tx.now if record.asserted is None else record.asserted
-            correct.supersede(tx, found, admitted.ref, at)
-        return admitted
-
-    return change
+    return deriving.before_reading(context, store, context.grant())
 
 
 def _raw(text: list[str], file: str | None, limit_b: int) -> bytes | None:
@@ -122,24 +100,23 @@ def _raw(text: list[str], file: str | None, limit_b: int) -> bytes | None:
         if text:
             raise UsageError("give either TEXT or --file, not both")
         with open(file, "rb") as stream:
-            return stream.read(limit_b + 1)
+            return read(stream, limit_b)
     if text == ["-"]:
-        return sys.stdin.buffer.read(limit_b + 1)
+        return read(sys.stdin.buffer, limit_b)
     if not text:
         raise UsageError("nothing to add", hint="remem add 'some text', or '-' to read it")
     return None
 
 
 def _say(context: Context, result: Admitted) -> None:
+    if result.receipt.codes:
+        from remem.cli.admission import note
+
+        note(context, result.receipt)
     if context.json:
-        context.emit(
-            {
-                "id": result.id.hex(),
-                "status": result.status,
-                "ref": result.ref.hex(),
-                "receipt": {"status": result.receipt.status, "codes": result.receipt.codes},
-            }
-        )
+        from remem.hooks import shaping
+
+        context.emit(shaping.observed(result))
         return
     if result.status == "blocked":
         raise blocked(result)

@@ -71,6 +71,8 @@ def place_of(command: Command, arg: Arg) -> str:
         ("import", "format"): " ".join(table.IMPORT_FORMATS),
         ("completion", "shell"): " ".join(SHELLS),
         ("config", "action"): "list get set unset path",
+        ("hook", "action"): "install uninstall status print",
+        ("hook", "target"): "shell bash zsh fish",
         ("config", "key"): " ".join(s.key for s in SETTINGS),
         ("help", "command"): " ".join(c.name for c in table.COMMANDS),
         ("rev-parse", "name"): "ids",
@@ -261,7 +263,7 @@ def _answer(context: Context, what: str, word: str) -> int:
 def _ids(reader: Reader, word: str) -> list[tuple[str, str]]:
     """Ids that begin with a word, with their first words; without a word the latest."""
     from remem.cli import describe
-    from remem.cli.names import LAST
+    from remem.hooks.naming import LAST
 
     typed = word.lower()
     if typed.strip("0123456789abcdef"):

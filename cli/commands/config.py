@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from remem.cli.plain import one_line
 from remem.cli.render import table
-from remem.cli.settings import BY_KEY, SETTINGS, Setting, convert
+from remem.cli.settings import BY_KEY, SECRETS, SETTINGS, Setting, convert
 from remem.objects import format as fmt
 from remem.objects.errors import BadConfig, NotFound, UsageError
 from remem.objects.lock import hold
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 ACTIONS = ("list", "get", "set", "unset", "path")
 NAMES = frozenset(("tenant", "profile", "collection", "agent", "session"))
-SECRETS = frozenset(("embedder_key",))
 _LOCK_WAIT_S = 10.0
 
 
@@ -93,6 +92,8 @@ def _list(context: Context, origin: bool) -> int:
 
 def _get(context: Context, key: str, origin: bool) -> int:
     value, place = in_force(context, _known(key))
+    if key in SECRETS and context.bound is not None:
+        raise context.refused(f"'{context.principal()}' may not see '{key}'", "not_owner")
     if context.json:
         context.emit({"key": key, "value": value, "origin": place})
     elif value is not None:

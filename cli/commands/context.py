@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from remem.cli import reading
 from remem.cli.context import Context
 from remem.cli.hits import hit_value
 from remem.index import context as block
+from remem.index import pinned
 from remem.index.recall import Question
 from remem.objects.errors import UsageError
+
+if TYPE_CHECKING:
+    from remem.objects.encode import Obj
+    from remem.objects.refs import RefState
 
 
 def run(
@@ -22,6 +29,7 @@ def run(
     view: str | None,
     as_of: str | None,
     known_at: str | None,
+    include: list[str],
     all_collections: bool,
 ) -> int:
     """Print the block, or nothing and a note when nothing fits."""
@@ -40,7 +48,7 @@ def run(
     reading.known_scope(context, store, all_collections=all_collections)
     question = Question(
         text,
-        reading.lens_of(context, view=view, as_of=as_of, known_at=known_at),
+        reading.lens_of(context, view=view, as_of=as_of, known_at=known_at, include=include),
         limit=block.CANDIDATES,
         mode=mode,
         auto=view is None,
@@ -49,10 +57,13 @@ def run(
     if answer.degraded:
         context.note(f"degraded: {answer.degraded}")
     reading.say_view(context, answer)
+    grant = context.grant(all_collections=all_collections)
+    standing = pinned.standing(store, grant, question.lens, text)
     fmt = "json" if context.json else format or "markdown"
     shape = "markdown" if format in (None, "json") else format
     made = block.build(
         answer.hits,
+        standing=standing,
         budget=limit,
         tokens=tokens is not None,
         fmt=shape,
@@ -71,6 +82,12 @@ def run(
                 "view": answer.view,
                 "view_reason": answer.view_reason,
                 "text": made.text,
+                "pins": [_said(pin.state, pin.ref, pin.obj) for pin in standing.shown],
+                "due": [
+                    _said(loop.state, loop.ref, loop.memory)
+                    for loop, entry in zip(standing.loops, standing.due, strict=True)
+                    if entry in made.entries
+                ],
                 "hits": [hit_value(h) for h in answer.hits if h.id.hex()[:10] in used],
             }
         )
@@ -83,3 +100,9 @@ def run(
     if made.omitted:
         context.detail(f"{made.omitted} entries did not fit the budget")
     return 0
+
+
+def _said(state: RefState, ref: bytes, obj: Obj | None) -> dict[str, object]:
+    """A pin or a loop as the JSON has it."""
+    assert state.head is not None and obj is not None
+    return {"id": state.head.hex(), "ref": ref.hex(), "text": obj.text}

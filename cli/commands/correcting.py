@@ -6,15 +6,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from remem.cli import describe, names, times
-from remem.cli.context import MIB, Context
+from remem.cli.context import Context
+from remem.cli.passphrase import signed
 from remem.objects import chains, correct, oid, refs
 from remem.objects.admit import decode_text
 from remem.objects.errors import HeadMoved, NotFound, UsageError
+from remem.objects.signing import SignatureNeeded
 from remem.objects.undo import last_operation, operation
-from remem.objects.views import UNDO
 
-# Reasons by which the store knows its own entries again.
-RESERVED = frozenset(("chain", "evidence", "follows", "ended", "rederived", "withheld"))
 DERIVER = "deriver"  # whose operations may be taken back too
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def revise(
     reason: str | None,
 ) -> int:
     """Give a ref a new text."""
-    limit_b = context.settings.number("admission.max_mib") * MIB
+    limit_b = context.limit_b
     if text == ["-"]:
         new = decode_text(sys.stdin.buffer.read(limit_b + 1), "standard input", limit_b)
     else:
@@ -48,7 +47,7 @@ def revise(
             new,
             expected=expected,
             since=since,
-            reason=code(reason),
+            reason=refs.given_reason(reason),
             limit_b=limit_b,
         )
 
@@ -72,7 +71,9 @@ def rollback(
             wanted = _revision(reader, found, to)
 
     def change(tx: Tx, found: Found, expected: bytes | None) -> bytes:
-        return correct.rollback(tx, found, wanted, expected=expected, reason=code(reason))
+        return correct.rollback(
+            tx, found, wanted, expected=expected, reason=refs.given_reason(reason)
+        )
 
     return _change(context, id, if_head, change)
 
@@ -90,7 +91,11 @@ def close(
 
     def change(tx: Tx, found: Found, expected: bytes | None) -> None:
         correct.close(
-            tx, found, tx.now if end is None else end, reason=code(reason), expected=expected
+            tx,
+            found,
+            tx.now if end is None else end,
+            reason=refs.given_reason(reason),
+            expected=expected,
         )
 
     return _change(context, id, if_head, change)
@@ -106,7 +111,7 @@ def reopen(
     """Take back a close."""
 
     def change(tx: Tx, found: Found, expected: bytes | None) -> None:
-        correct.reopen(tx, found, reason=code(reason), expected=expected)
+        correct.reopen(tx, found, reason=refs.given_reason(reason), expected=expected)
 
     return _change(context, id, if_head, change)
 
@@ -140,6 +145,13 @@ def undo(context: Context, *, seq: str | None, dry_run: bool) -> int:
         made = store.write(actor, change)
     except _Trial as trial:
         made = trial.made
+    except SignatureNeeded:
+        # Only now is it known that a decision is among what is undone.
+        actor = signed(context, store, f"undoing entry {number}")
+        try:
+            made = store.write(actor, change)
+        except _Trial as trial:
+            made = trial.made
     with names.snapshot(context) as reader:
         if context.json:
             context.emit([describe.entry(reader, part, e) for e in made])
@@ -157,26 +169,6 @@ class _Trial(Exception):
     def __init__(self, made: list[refs.Entry]) -> None:
         super().__init__()
         self.made = made
-
-
-def code(reason: str | None) -> str:
-    """A reason code: a short word, never text of the memory.
-
-    Raises:
-        UsageError: it is not one.
-    """
-    if reason is None:
-        return ""
-    word = reason.strip()
-    plain = word.replace("-", "").replace("_", "").replace(".", "")
-    if not word or len(word) > 40 or not plain.isalnum() or not word.isascii():
-        raise UsageError(
-            f"'{reason[:60]}' is no reason code",
-            hint="one word of at most 40 letters, digits, '-' or '_'",
-        )
-    if word in RESERVED or word.startswith(UNDO):
-        raise UsageError(f"the reason '{word}' is kept for the store itself")
-    return word
 
 
 def _change(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.cli import deriving, reading
+from remem.hooks.deriving import NAMES
 from remem.objects.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,11 +16,9 @@ if TYPE_CHECKING:
 
 def run(context: Context, *, rebuild: bool, deriver: list[str]) -> int:
     """Run the derivers to the end of the queue and print the sum."""
-    unknown = [name for name in deriver if name not in deriving.NAMES]
+    unknown = [name for name in deriver if name not in NAMES]
     if unknown:
-        raise UsageError(
-            f"'{unknown[0]}' is no deriver", hint="one of " + ", ".join(deriving.NAMES)
-        )
+        raise UsageError(f"'{unknown[0]}' is no deriver", hint="one of " + ", ".join(NAMES))
     names = tuple(dict.fromkeys(deriver)) or deriving.derivers(context)
     store = context.store()
     grant = context.actor().grant

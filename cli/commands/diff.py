@@ -8,10 +8,10 @@ import msgspec
 
 from remem.cli import describe, names, times
 from remem.cli.plain import one_line, visible
-from remem.objects import instant
+from remem.objects import instant, refs
 from remem.objects.errors import NotFound, UsageError
 from remem.objects.reader import Found
-from remem.objects.views import CURRENT, Eye, Lens
+from remem.objects.views import CURRENT, WITHHELD, Eye, Lens
 
 if TYPE_CHECKING:
     from remem.cli.context import Context
@@ -22,16 +22,18 @@ LINES = 3  # of context around a change
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One side of a comparison: object id, text and when it was recorded."""
+    """One side of a comparison: object id, text, when it was recorded, what its ref is now."""
 
     id: bytes
     text: str
     time: int
+    status: str
 
     @property
     def label(self) -> str:
         """How the side is named above the lines."""
-        return f"{describe.short(self.id)}\t{describe.shown_second(self.time)}"
+        held = f" [{self.status}]" if self.status in WITHHELD else ""
+        return f"{describe.short(self.id)}\t{describe.shown_second(self.time)}{held}"
 
 
 def run(
@@ -118,13 +120,19 @@ def _side(reader: Reader, found: Found, revision: bytes | None) -> Side:
         raise NotFound(f"the bytes of '{describe.short(wanted or found.ref)}' are gone")
     entries = reader.entries(found.part, found.state)
     brought = [e.time for e in entries if e.new == wanted]
-    return Side(wanted, obj.text, min(brought) if brought else found.state.created)
+    status = refs.STATUSES[found.state.status]
+    return Side(wanted, obj.text, min(brought) if brought else found.state.created, status)
 
 
 def _json(side: Side | None) -> Json | None:
     if side is None:
         return None
-    return {"id": side.id.hex(), "text": side.text, "recorded_at": describe.stamp(side.time)}
+    return {
+        "id": side.id.hex(),
+        "text": side.text,
+        "recorded_at": describe.stamp(side.time),
+        "status": side.status,
+    }
 
 
 # -- two instants -------------------------------------------------------------------------------
@@ -202,4 +210,6 @@ def _believed(reader: Reader, eye: Eye, part: Part, ref: bytes) -> Side | None:
     if head is None or eye.see(part, ref, head) is None:
         return None
     obj = describe.fetch(reader, part, head)
-    return None if obj is None else Side(head, obj.text, sight.held.created)
+    if obj is None:
+        return None
+    return Side(head, obj.text, sight.held.created, refs.STATUSES[sight.held.status])

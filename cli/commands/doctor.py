@@ -10,7 +10,6 @@ import shlex
 import stat
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -68,6 +67,7 @@ def _all(context: Context) -> Iterator[Finding]:
     yield from _environment()
     yield from _store(context)
     yield from _index(context)
+    yield from _schedule(context)
     yield from _tools()
 
 
@@ -103,6 +103,68 @@ def _environment() -> Iterator[Finding]:
             yield Finding(package, FAIL, f"{package} is missing", f"pip install {package}")
 
 
+def _owner_key(context: Context) -> Iterator[Finding]:
+    """Of a protected store: whether anybody can sign."""
+    from remem.cli.commands import owner
+
+    try:
+        found = owner.look(context.store(readonly=True), context.actor())
+    except RememError:
+        return  # said elsewhere
+    if found.says:
+        remedy = f"put back '{fmt.OWNER_KEY_FILE}' from a backup of the store"
+        yield Finding("owner key", FAIL if found.protected else WARN, found.says, remedy)
+    elif found.protected:
+        yield Finding("owner key", OK, "decisions are signed, and the key file is there")
+    elif found.file == owner.LEFT_OVER:
+        remedy = f"remove '{fmt.OWNER_KEY_FILE}', or run: remem owner protect"
+        yield Finding("owner key", WARN, "there is a key file, yet it protects nothing", remedy)
+
+
+def _schedule(context: Context) -> Iterator[Finding]:
+    """Whether consolidation is on a schedule, and runs."""
+    from remem.cli.commands.hook import place_of
+    from remem.cli.counts import age
+    from remem.cli.journal import log_path
+    from remem.hooks import cron
+    from remem.hooks.sleep.stamp import read_stamp
+    from remem.objects import instant
+
+    if not os.path.exists(os.path.join(context.root, fmt.FORMAT_FILE)):
+        return
+    install = "remem hook install cron"
+    try:
+        state = cron.status(place_of(context))[0]
+    except RememError as error:
+        yield Finding("schedule", WARN, str(error), error.hint)
+        return
+    if state.state == "missing":
+        what = "consolidation runs by hand only"
+        yield Finding("schedule", OK, what, install)
+        return
+    stamp = read_stamp(os.path.join(context.root, fmt.LOCKS))
+    since = instant.now() - max(stamp.ended, stamp.scheduled)
+    if state.state != "installed":
+        what = f"the {state.name} is not what would be installed now"
+        yield Finding("schedule", WARN, what, install)
+    elif since > 2 * cron.PERIOD_S * 1_000_000 and _up_s() > 2 * cron.PERIOD_S:
+        ran = max(stamp.ended, stamp.scheduled) > 0
+        what = f"consolidation has not run for {age(since)}" if ran else "consolidation never ran"
+        remedy = f"look into '{log_path(context.environ)}', and whether {state.name} works"
+        yield Finding("schedule", WARN, what, f"{remedy}; meanwhile: remem consolidate")
+    else:
+        yield Finding("schedule", OK, f"{state.name}, last run {age(since)} ago")
+
+
+def _up_s() -> float:
+    """How long the machine runs, in seconds; for ever where it does not say."""
+    try:
+        with open("/proc/uptime", encoding="ascii") as file:
+            return float(file.read().split()[0])
+    except (OSError, ValueError, IndexError):
+        return float("inf")
+
+
 def _tools() -> Iterator[Finding]:
     from shutil import which
 
@@ -136,6 +198,7 @@ def _store(context: Context) -> Iterator[Finding]:
     yield from _modes(root)
     yield from _disk(context, root)
     yield from _leftovers(root)
+    yield from _owner_key(context)
     yield from _lmdb(context)
 
 
@@ -250,11 +313,6 @@ def _index(context: Context) -> Iterator[Finding]:
     else:
         remedy = "install what it needs, or: remem config set embedder auto"
         yield Finding("embedder", FAIL, f"{spec}: {reason}", remedy)
-    if find_spec("hnswlib") is None:
-        what = "hnswlib is not installed: vectors are searched by an exact scan"
-        yield Finding("hnswlib", OK, what, "pip install 'remem[ann]' where a collection is large")
-    else:
-        yield Finding("hnswlib", OK, "installed")
     if os.path.exists(os.path.join(context.root, fmt.FORMAT_FILE)):
         yield from _lag(context)
 

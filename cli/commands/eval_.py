@@ -170,6 +170,13 @@ def _question(context: Context, case: Case, number: int, mode: str) -> Question:
 def _grant(context: Context, case: Case) -> Grant:
     grant = context.grant(all_collections=case.all_collections)
     if case.collection is not None:
+        if grant.collections is not None and context.bound is not None:
+            wide = context.bound.collections
+            if wide is not None and case.collection not in wide:
+                raise context.refused(
+                    f"a case names a collection that '{grant.principal}' may not read",
+                    "scope_refused",
+                )
         grant = msgspec.structs.replace(grant, collections=(case.collection,))
     return grant
 

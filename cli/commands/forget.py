@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.cli import describe, names
-from remem.cli.commands.correcting import code
 from remem.cli.confirm import confirm, owner_only
 from remem.cli.counts import counted, kinds
+from remem.cli.passphrase import signed
 from remem.cli.reading import Meter
 from remem.objects import forget, forget_plan, refs, select
 from remem.objects.errors import IntegrityError, NotFound, Refused, UsageError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from remem.index.sweep import Purged
     from remem.objects.forget_plan import Item, Plan
     from remem.objects.reader import Reader
+    from remem.objects.scope import Actor
     from remem.objects.store import Store
 
 BATCH = 5000  # refs a transaction
@@ -55,7 +56,7 @@ def run(
     if bool(ids) + (query is not None) + scope_all != 1:
         raise UsageError("give ids, or --query, or --scope-all")
     owner_only(context, "forget")
-    word = code(reason)
+    word = refs.given_reason(reason)
     store = context.store()
     with names.snapshot(context, all_collections=all_collections) as reader:
         found = _find(context, reader, ids, query, scope_all)
@@ -69,9 +70,11 @@ def run(
         for line in [f"forgets {found.counts}", *found.lines]:
             context.note(line)
         confirm("forget them", yes=yes, what="forgetting by --query or --scope-all")
-    done = _forget(context, store, found.items, word, allow_return)
+    # Before anything is forgotten: without the passphrase there is no purge at once.
+    actor = signed(context, store, "a purge of what is forgotten now") if now else context.actor()
+    done = _forget(context, store, actor, found.items, word, allow_return)
     _note(context, done, now)
-    report = _purge(context, store, done) if now else None
+    report = _purge(context, store, actor, done) if now else None
     _say(context, done, report)
     if report is not None and report.proof is not None and report.proof.findings:
         return IntegrityError.exit_code
@@ -99,7 +102,8 @@ def _find(
 
 def _counts(plan: Plan) -> str:
     memories = sum(one.state.type == refs.MEMORY for one in plan.erase)
-    words = [kinds(len(plan.erase) - memories, memories)]
+    drafts = sum(one.state.type > refs.MEMORY for one in plan.erase)
+    words = [kinds(len(plan.erase) - memories - drafts, memories)]
     if plan.lose:
         lose = counted(len(plan.lose), "memory loses", "memories lose")
         words.append(f"{lose} a citation")
@@ -121,11 +125,15 @@ def _refuse(context: Context, store: Store, found: _Found) -> None:
 
 
 def _forget(
-    context: Context, store: Store, items: list[Item], word: str, allow_return: bool
+    context: Context,
+    store: Store,
+    actor: Actor,
+    items: list[Item],
+    word: str,
+    allow_return: bool,
 ) -> forget.Forgetting:
     total = forget.Forgetting()
     meter = Meter(context)
-    actor = context.actor()
     try:
         for start in range(0, len(items), BATCH):
             batch = items[start : start + BATCH]
@@ -144,21 +152,21 @@ def _forget(
     return total
 
 
-def _purge(context: Context, store: Store, done: forget.Forgetting) -> Purged | None:
+def _purge(context: Context, store: Store, actor: Actor, done: forget.Forgetting) -> Purged | None:
     """Remove the bytes of what was forgotten just now, or before, and waits."""
     from remem.cli.commands.purge import purge
     from remem.objects.purge import waiting
 
-    asked = {*done.observations, *done.memories, *done.known}
-    with store.read(context.actor().grant) as reader:
+    asked = {*done.observations, *done.memories, *done.drafts, *done.known}
+    with store.read(actor.grant) as reader:
         wanted = {ref for _, ref in waiting(reader) if ref in asked}
-    return purge(context, store, only=wanted) if wanted else None
+    return purge(context, store, actor, only=wanted) if wanted else None
 
 
 def _dry_run(context: Context, found: _Found) -> int:
     plan = found.plan
     if context.json:
-        going: dict[int, list[str]] = {refs.OBSERVATION: [], refs.MEMORY: []}
+        going: dict[int, list[str]] = {kind: [] for kind in range(len(refs.TYPES))}
         for one in plan.erase:
             going[one.state.type].append(one.ref.hex())
         context.emit(
@@ -166,6 +174,7 @@ def _dry_run(context: Context, found: _Found) -> int:
                 "dry_run": True,
                 "observations": going[refs.OBSERVATION],
                 "memories": going[refs.MEMORY],
+                "drafts": going[refs.DRAFT],
                 "lost_citation": [loss.ref.hex() for loss in plan.lose],
                 "held": [asked.hex() for _, asked, _ in plan.held],
                 "known": [ref.hex() for _, ref in plan.known],
@@ -185,7 +194,7 @@ def _note(context: Context, done: forget.Forgetting, now: bool) -> None:
         context.note(f"'{describe.short(ref)}' is held and stays")
     if len(done.held) > LISTED:
         context.note(f"and {len(done.held) - LISTED:,} more are held")
-    if (done.observations or done.memories) and not now:
+    if (done.observations or done.memories or done.drafts) and not now:
         context.note("the bytes wait for 'remem purge'")
 
 
@@ -198,6 +207,7 @@ def _say(context: Context, done: forget.Forgetting, report: Purged | None) -> No
                 "dry_run": False,
                 "observations": [ref.hex() for ref in done.observations],
                 "memories": [ref.hex() for ref in done.memories],
+                "drafts": [ref.hex() for ref in done.drafts],
                 "lost_citation": [ref.hex() for ref in done.lost_citation],
                 "held": [ref.hex() for ref in done.held],
                 "known": [ref.hex() for ref in done.known],
@@ -207,6 +217,8 @@ def _say(context: Context, done: forget.Forgetting, report: Purged | None) -> No
         return
     lost = counted(len(done.lost_citation), "memory", "memories")
     tail = f"; {lost} lost a citation" if done.lost_citation else ""
+    if done.drafts:
+        tail += f"; {counted(len(done.drafts), 'draft')} lost what rested on it"
     context.out(f"forgot {kinds(len(done.observations), len(done.memories))}{tail}")
     if report is not None:
         purge.say(context, report)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remem.cli import describe, names
-from remem.cli.commands.correcting import code
 from remem.cli.confirm import owner_only
 from remem.cli.counts import counted
 from remem.cli.plain import one_line
 from remem.cli.render import table
-from remem.objects import holds, select
+from remem.objects import holds, refs, select
 from remem.objects.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def run(
         return _list(context, all_collections)
     if bool(ids) == (query is not None):
         raise UsageError(f"{action} needs ids, or --query")
-    word = code(reason)
+    word = refs.given_reason(reason)
     store = context.store()
     with names.snapshot(context, all_collections=all_collections) as reader:
         if query is not None:

@@ -7,11 +7,12 @@ import sys
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from remem.cli.context import MIB, Context
+from remem.cli.context import Context
 from remem.cli.table import IMPORT_FORMATS
 from remem.hooks import ingest as bulk
 from remem.objects.errors import UsageError
 from remem.objects.model import Incoming, Rejected, Skipped
+from remem.objects.redact import EMPTY, Regions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +68,7 @@ def take_in(
     index: bool = True,
 ) -> int:
     """Read, admit, project; print the sum and name what was rejected."""
-    limit_b = context.settings.number("admission.max_mib") * MIB
+    limit_b = context.limit_b
     actor = context.actor()
     total = bulk.Sum()
     exists = os.path.exists(os.path.join(context.root, "FORMAT"))
@@ -112,8 +113,7 @@ def say_sum(context: Context, total: bulk.Sum, dry_run: bool) -> None:
         context.note(f"and {rest} more; --json names up to {bulk.MAX_NAMED}")
     if context.json:
         value: dict[str, object] = {
-            name: getattr(total, name)
-            for name in ("read", "new", "known", "skipped", "blocked", "rejected")
+            name: getattr(total, name) for name in (*bulk.COUNTS, *bulk.GATED)
         }
         value["errors"] = [{"where": p.where, "why": p.why} for p in total.errors]
         if total.more_errors:
@@ -127,6 +127,9 @@ def say_sum(context: Context, total: bulk.Sum, dry_run: bool) -> None:
     )
     if total.blocked:
         context.note(f"blocked by tombstone: {total.blocked:,}")
+    from remem.cli.admission import note_counts
+
+    note_counts(context, total.redacted, total.private, total.quarantined)
 
 
 def _records(
@@ -140,12 +143,36 @@ def _records(
     if path == "-":
         yield from sources.read_stream(fmt, sys.stdin.buffer, "-", since=since, limit_b=limit_b)
         return
-    yield from sources.read(fmt, path, since=since, limit_b=limit_b, env=dict(context.environ))
+    records = sources.read(fmt, path, since=since, limit_b=limit_b, env=dict(context.environ))
+    yield from _placed(context, fmt, path, records) if fmt in ("git", "atuin") else records
+
+
+def _placed(
+    context: Context, fmt: str, path: str, records: Iterator[Incoming | Rejected | Skipped]
+) -> Iterator[Incoming | Rejected | Skipped]:
+    """Records in the collection of their repository or folder, unless a collection was named.
+
+    The hooks put them there as well, wherever a command is run.
+    """
+    from remem.hooks.identity import collection_of
+
+    if context.collection()[1] not in ("default", "git config", "git remote", "git root"):
+        yield from records
+        return
+    found: dict[str, str | None] = {}
+    for record in records:
+        if isinstance(record, Incoming):
+            folder = path if fmt == "git" else str(record.meta.get("cwd", ""))
+            if folder not in found:
+                found[folder] = collection_of(folder)[0] if os.path.isdir(folder) else None
+            record.collection = found[folder]
+        yield record
 
 
 def _lines(limit_b: int) -> Iterator[Incoming | Rejected | Skipped]:
-    """One record a line of standard input; blank lines are skipped."""
+    """One record a line of standard input; blank lines are skipped, and private ones."""
     number = 0
+    regions = Regions(EMPTY)
     while True:
         line = sys.stdin.buffer.readline(limit_b + 2)
         if not line:
@@ -163,6 +190,12 @@ def _lines(limit_b: int) -> Iterator[Incoming | Rejected | Skipped]:
         except UnicodeDecodeError as error:
             yield Rejected(where, f"not UTF-8 at byte {error.start}")
             continue
+        if regions.depth or "<" in text:
+            opened = regions.depth
+            text = regions.feed(text)
+            if opened and not text:
+                yield Skipped(where, "private")
+                continue
         if text.strip():
             yield Incoming(text=text, where=where)
         else:

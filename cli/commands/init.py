@@ -16,8 +16,8 @@ IGNORE_FILE = ".gitignore"
 IGNORE_ALL = "*\n"
 
 
-def run(context: Context, *, here: bool) -> int:
-    """Make the store, or say that it is there already."""
+def run(context: Context, *, here: bool, key_passphrase: bool) -> int:
+    """Make the store, or say that it is there already; protect it where that was asked for."""
     from remem.cli.context import HERE, MIB
     from remem.objects.store import Store
 
@@ -28,14 +28,22 @@ def run(context: Context, *, here: bool) -> int:
         root = os.path.join(context.folder, HERE)
     existed = os.path.exists(os.path.join(root, fmt.FORMAT_FILE))
     map_mib = context.settings.number("disk.map_mib")
+    passphrase = None
+    if key_passphrase:  # asked for first: where nobody can answer, nothing is made
+        from remem.cli.commands import owner
+
+        passphrase = owner.new_passphrase(Store(root) if existed else None, context.actor())
     store = Store.create(
         root,
         map_b=map_mib * MIB if map_mib else None,
         max_map_b=context.settings.number("disk.max_map_gib") << 30,
         allow_network=context.settings.flag("disk.allow_network_fs"),
     )
+    verifier = None
     try:
         store.env().info()  # a store that is there must also open
+        if passphrase is not None:
+            verifier = owner.make_key(store, context.actor(), passphrase)
     finally:
         store.close()
     if here:
@@ -45,10 +53,13 @@ def run(context: Context, *, here: bool) -> int:
             origin = origin_of(context)
             context.note(f"commands here use '{context.root}' instead, as {origin} says")
     if context.json:
-        context.emit({"store": root, "created": not existed, "format": fmt.FORMAT_VERSION})
+        value = {"store": root, "created": not existed, "format": fmt.FORMAT_VERSION}
+        context.emit({**value, "verifier": verifier} if key_passphrase else value)
     else:
         said = "the store is there already" if existed else "made the store"
         context.out(f"{said}: {one_line(root)}")
+        if verifier is not None:
+            owner.say_protected(context, verifier)
     return 0
 
 

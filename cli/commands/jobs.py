@@ -1,11 +1,13 @@
-"""remem jobs: what waits to be derived, what failed, what was given up."""
+"""remem jobs and ls-jobs: what waits to be derived, what failed, what was given up."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from remem.cli import deriving, describe, names
 from remem.cli.render import table
+from remem.hooks.deriving import NAMES
 from remem.objects import instant
 from remem.objects.derive import queue
 from remem.objects.errors import NotFound, UsageError
@@ -13,8 +15,10 @@ from remem.objects.errors import NotFound, UsageError
 if TYPE_CHECKING:
     from remem.cli.context import Context
     from remem.cli.describe import Json
+    from remem.objects.reader import Reader
     from remem.objects.tx import Tx
 
+FIELDS = ("state", "deriver", "ref", "attempts", "due", "error")
 COLUMNS = ("state", "deriver", "observation", "attempts", "due", "error")
 
 
@@ -29,25 +33,44 @@ def run(context: Context, *, action: str | None, id: str | None) -> int:
     return _list(context)
 
 
-def _list(context: Context) -> int:
+def ls_jobs(context: Context, *, nul: bool, all_collections: bool) -> int:
+    """Print one job a line, for scripts."""
+    with names.snapshot(context, all_collections=all_collections) as reader:
+        rows = _rows(reader)
+    if context.json:
+        context.emit(rows)
+        return 0
+    end = "\0" if nul else "\n"
+    for row in rows:
+        line = " ".join(str("-" if row[name] is None else row[name]) for name in FIELDS)
+        sys.stdout.buffer.write((line + end).encode())
+    return 0
+
+
+def _rows(reader: Reader) -> list[Json]:
+    """The jobs that have a row, in every partition of the grant."""
     now = instant.now()
-    rows: list[Json] = []
+    return [
+        {
+            "state": queue.state_of(job, now),
+            "deriver": name,
+            "ref": ref.hex(),
+            "attempts": job.attempts,
+            "due": describe.stamp(job.due) if job.due else None,
+            "error": job.error or None,
+        }
+        for part in reader.parts
+        for ref, name, job in queue.jobs(reader, part)
+    ]
+
+
+def _list(context: Context) -> int:
     waiting: dict[str, int] = {}
     with names.snapshot(context) as reader:
         for part in reader.parts:
             for name in deriving.derivers(context):
                 waiting[name] = waiting.get(name, 0) + queue.waiting(reader, part, name)
-            for ref, name, job in queue.jobs(reader, part):
-                rows.append(
-                    {
-                        "state": queue.state_of(job, now),
-                        "deriver": name,
-                        "ref": ref.hex(),
-                        "attempts": job.attempts,
-                        "due": describe.stamp(job.due) if job.due else None,
-                        "error": job.error or None,
-                    }
-                )
+        rows = _rows(reader)
     if context.json:
         context.emit({"waiting": waiting, "jobs": rows})
         return 0
@@ -76,9 +99,7 @@ def _retry(context: Context, name: str) -> int:
         found = names.resolve(context, reader, name)
 
     def change(tx: Tx) -> list[str]:
-        return [
-            deriver for deriver in deriving.NAMES if queue.retry(tx, found.part, found.ref, deriver)
-        ]
+        return [deriver for deriver in NAMES if queue.retry(tx, found.part, found.ref, deriver)]
 
     done = store.write(context.actor(), change)
     if not done:

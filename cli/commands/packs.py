@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from remem.cli import describe
 from remem.cli.commands.import_ import SHOWN_ERRORS
+from remem.cli.passphrase import signed
 from remem.cli.reading import Meter
 from remem.objects.format import FORMAT_FILE
 from remem.objects.pack_import import import_pack
@@ -34,10 +35,11 @@ def take_pack(
     index: bool,
 ) -> int:
     """Join packs from files or standard input, print the sum, and say what was not taken."""
-    actor = context.actor()
     total = ImportSum()
     meter = Meter(context)
     with _store(context, dry_run) as store:
+        # To believe what a pack says was approved is to approve it.
+        actor = signed(context, store, "the verdicts of a pack") if trust else context.actor()
         for path in paths:
             stream = sys.stdin.buffer if path == "-" else open(path, "rb")
             size_b = 0 if path == "-" else os.path.getsize(path)

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.cli import describe
-from remem.cli.context import MIB
 from remem.cli.names import living, resolve, snapshot
 from remem.cli.reading import Meter, cache_dir, known_scope
 from remem.objects import refs
 from remem.objects.admit import Admitted, admit, decode_text
 from remem.objects.errors import Blocked, NotFound, UsageError
 from remem.objects.model import Incoming
+from remem.objects.scope import told
 from remem.objects.views import WITHHELD
 
 if TYPE_CHECKING:
     from remem.cli.context import Context
     from remem.cli.describe import Json
-    from remem.objects.reader import Part, Reader
+    from remem.objects.encode import Stored
+    from remem.objects.reader import Found, Part, Reader
     from remem.objects.tx import Tx
 
 
@@ -40,7 +41,7 @@ def hash_object(context: Context, *, path: str, write: bool, nul: bool) -> int:
 
     An id is salted with the key of its collection, so there is none before the collection exists.
     """
-    limit_b = context.settings.number("admission.max_mib") * MIB
+    limit_b = context.limit_b
     if path == "-":
         raw = sys.stdin.buffer.read(limit_b + 1)
     else:
@@ -49,6 +50,7 @@ def hash_object(context: Context, *, path: str, write: bool, nul: bool) -> int:
     what = "standard input" if path == "-" else f"'{path}'"
     record = Incoming(text=decode_text(raw, what, limit_b), raw=raw)
     result = _store(context, record, limit_b) if write else _preview(context, record, limit_b)
+    result = told(context.actor().grant, result)
     refused = write and result.status == "blocked"
     if context.json:
         value: Json = {"id": result.id.hex(), "ref": result.ref.hex(), "status": result.status}
@@ -107,11 +109,17 @@ def cat_object(
     with snapshot(context, all_collections=all_collections) as reader:
         found = living(context, reader, id)
         object_id = found.revision or found.ref
+        if found.state.type > refs.MEMORY:
+            kept = _bookkeeping(reader, found, object_id, raw)
+            return _print_kept(context, object_id, found.state, *kept, (type, size, bytes))
         obj = describe.fetch(reader, found.part, object_id)
         data = reader.object_bytes(found.part, object_id)
+        if obj is None and refs.STATUSES[found.state.status] in WITHHELD:
+            raise NotFound(f"'{describe.short(object_id)}' is held back")
         if obj is None or data is None:
             raise NotFound(f"the bytes of '{describe.short(object_id)}' are gone")
         receipt = describe.receipt(reader, found.part, object_id, obj)
+        status = refs.STATUSES[found.state.status]
     out = sys.stdout.buffer
     if raw:
         out.write(describe.raw(obj))
@@ -125,8 +133,47 @@ def cat_object(
             context.out(str(answer))
     else:
         value: Json = {"id": object_id.hex(), "type": describe.type_of(data), "size": len(data)}
+        value["status"] = status
         value |= describe.content(obj)
         value["receipt"] = receipt
+        out.write(describe.json_line(value) + b"\n")
+    return 0
+
+
+def _bookkeeping(reader: Reader, found: Found, object_id: bytes, raw: bool) -> tuple[Stored, bytes]:
+    """A draft or a run with its bytes; they are the owner's to see."""
+    short = describe.short(object_id)
+    data = reader.object_bytes(found.part, object_id) if reader.grant.owner else None
+    if data is None:
+        raise NotFound(f"'{short}' is not there, or is held back")
+    if raw:
+        raise UsageError(f"'{short}' came in by itself: it has no raw bytes")
+    return reader.bookkeeping(found.part, object_id), data
+
+
+def _print_kept(
+    context: Context,
+    object_id: bytes,
+    state: refs.RefState,
+    obj: Stored,
+    data: bytes,
+    wanted: tuple[bool, bool, bool],
+) -> int:
+    """Print a draft or a run: its type, size or bytes, else its fields."""
+    type, size, plain = wanted
+    out = sys.stdout.buffer
+    if plain:
+        out.write(data)
+    elif type or size:
+        answer = describe.type_of(data) if type else len(data)
+        if context.json:
+            context.emit(answer)
+        else:
+            context.out(str(answer))
+    else:
+        value: Json = {"id": object_id.hex(), "type": describe.type_of(data), "size": len(data)}
+        value["status"] = refs.STATUSES[state.status]
+        value["object"] = describe.fields(obj)
         out.write(describe.json_line(value) + b"\n")
     return 0
 

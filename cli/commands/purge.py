@@ -9,6 +9,7 @@ from remem.cli import describe, names
 from remem.cli.commands.status import human
 from remem.cli.confirm import can_ask, confirm, owner_only
 from remem.cli.counts import counted, kinds
+from remem.cli.passphrase import asks, signed
 from remem.cli.plain import one_line
 from remem.cli.reading import Meter
 from remem.objects import forget, forget_plan, refs
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from remem.index.sweep import Purged
     from remem.objects.forget_plan import Item
     from remem.objects.reader import Reader
+    from remem.objects.scope import Actor
     from remem.objects.store import Store
 
 LISTED = 20  # findings, backups and ids that people see; --json names all
@@ -31,6 +33,7 @@ def run(
     """Purge what waits, or these ids."""
     owner_only(context, "purge")
     store = context.store()
+    actor = context.actor()
     only: set[bytes] | None = None
     living: list[Item] = []
     if ids:
@@ -40,16 +43,19 @@ def run(
         what = f"{counted(len(living), 'ref')} not forgotten yet"
         confirm(f"forget and purge {what}", yes=yes, what=f"purging {what}")
     elif not dry_run and not yes and can_ask():
-        waits = purge(context, store, only=only, dry_run=True)
+        waits = purge(context, store, actor, only=only, dry_run=True)
         if waits.refs:
             what = kinds(waits.observations, waits.memories)
             confirm(f"remove the bytes of {what} for good", yes=yes, what="a purge")
+    if not dry_run and asks(context, store):
+        if living or purge(context, store, actor, only=only, dry_run=True).refs:
+            actor = signed(context, store, "a purge")
     if living and not dry_run:
-        took = store.write(context.actor(), lambda tx: forget.forget_many(tx, living))
+        took = store.write(actor, lambda tx: forget.forget_many(tx, living))
         if took.held:
             raise forget.refusal((living[0][0], took.held[0], took.held[0]))
-        only = {*(only or ()), *took.observations, *took.memories}
-    report = purge(context, store, only=only, dry_run=dry_run)
+        only = {*(only or ()), *took.observations, *took.memories, *took.drafts}
+    report = purge(context, store, actor, only=only, dry_run=dry_run)
     if dry_run and living:
         with names.snapshot(context, all_collections=all_collections) as reader:
             _add_living(reader, living, report)
@@ -100,14 +106,19 @@ def _add_living(reader: Reader, living: list[Item], report: Purged) -> None:
 
 
 def purge(
-    context: Context, store: Store, *, only: set[bytes] | None, dry_run: bool = False
+    context: Context,
+    store: Store,
+    actor: Actor,
+    *,
+    only: set[bytes] | None,
+    dry_run: bool = False,
 ) -> Purged:
-    """Run a purge with progress on a terminal."""
+    """Run a purge with progress on a terminal; the actor brings the key that has to sign it."""
     from remem.index import sweep
 
     meter = Meter(context)
     try:
-        return sweep.run(store, context.actor(), only=only, dry_run=dry_run, progress=meter)
+        return sweep.run(store, actor, only=only, dry_run=dry_run, progress=meter)
     finally:
         meter.clear()
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from remem.cli import reading
+from remem.cli import here, reading
 from remem.cli.context import Context
 from remem.cli.hits import answer_value, hit_lines
+from remem.index import confidence
+from remem.index.ran import Ran
 from remem.index.recall import MODES, Question, Searcher
 from remem.objects import instant
 from remem.objects.errors import BadInput, RememError, UsageError
@@ -35,6 +37,10 @@ def run(
     role: str | None,
     since: str | None,
     until: str | None,
+    cwd: str | None,
+    exit: str | None,
+    branch: str | None,
+    include: list[str],
     all_collections: bool,
     why: bool,
     full: bool,
@@ -44,7 +50,7 @@ def run(
     if batch is not None and query:
         raise UsageError("give either QUERY or --batch, not both")
     store = context.store()
-    lens = reading.lens_of(context, view=view, as_of=as_of, known_at=known_at)
+    lens = reading.lens_of(context, view=view, as_of=as_of, known_at=known_at, include=include)
     start = end = None
     if since is not None or until is not None:
         from remem.cli.times import start_of
@@ -52,19 +58,22 @@ def run(
         start, end = start_of(context, since), start_of(context, until)
         if start is not None and end is not None and end <= start:
             raise UsageError("--until is not after --since")
+    ran, kinds = here.asked_of(context, cwd, exit, branch, kind)
     question = Question(
-        " ".join(query),
+        " ".join(query).strip(),
         lens,
         limit=_bounded(context.settings.number("recall.limit") if limit is None else limit),
-        kinds=tuple(kind),
+        kinds=kinds,
         role=role or "",
         since=start,
         until=end,
         why=why,
         auto=view is None,
+        ran=ran,
+        here=here.here(context),
     )
     if batch is None:
-        _check_query(question.text)
+        _check_query(question)
     engine, mode = reading.open_engine(
         context, store, mode=mode, all_collections=all_collections, warm=batch is not None
     )
@@ -76,18 +85,32 @@ def run(
     if answer.degraded:
         context.note(f"degraded: {answer.degraded}")
     reading.say_view(context, answer)
+    if answer.understood is not None:
+        here.say_understood(context, answer.understood)
+    if not answer.hits and cwd is not None:
+        here.say_elsewhere(context, cwd, all_collections=all_collections)
     if context.json:
         context.emit(answer_value(question, answer))
     else:
         for hit in answer.hits:
-            for line in hit_lines(hit, question, full=full):
+            read = answer.understood
+            listed = not question.text or (read is not None and read.found and not read.words)
+            for line in hit_lines(hit, question, full=full, scored=not listed):
                 context.out(line)
+        if answer.hits and question.text and answer.understood is None:
+            if answer.confidence < confidence.LOW:
+                context.note("nothing here answers this well; the best are shown")
     return 0 if answer.hits else 1
 
 
-def _check_query(text: str) -> None:
-    if not text.strip():
-        raise UsageError("the question is empty", hint="remem recall 'some words'")
+def _check_query(question: Question) -> None:
+    text = question.text
+    filtered = question.ran or question.kinds or question.role
+    if not text and not filtered and question.since is None and question.until is None:
+        raise UsageError(
+            "the question is empty",
+            hint="remem recall 'some words', or a filter such as --since or --cwd",
+        )
     if len(text) > MAX_QUERY:
         raise UsageError(f"the question has {len(text):,} characters, at most {MAX_QUERY:,} do")
 
@@ -123,6 +146,8 @@ def _batch(
     """Answer JSON lines of questions; one result a line, errors included."""
     import msgspec
 
+    from remem.hooks import shaping
+
     code = 0
     searchers: dict[str, Searcher] = {mode: engine.searcher}
     for where, line in _lines(path):
@@ -135,7 +160,7 @@ def _batch(
                 searcher = _another(context, wanted, all_collections)
                 searchers[wanted] = searcher
             answer = searcher.ask(_with(question, mode=wanted))
-            result = {"id": value.get("id"), **answer_value(question, answer)}
+            result = {"id": value.get("id"), **shaping.fields(answer_value(question, answer))}
         except RememError as error:
             code = max(code, error.exit_code)
             result = {"id": value.get("id"), "error": str(error), "where": where}
@@ -163,7 +188,11 @@ def _object(line: bytes, where: str) -> dict[str, object]:
     return value
 
 
-_NAMES = frozenset("id query limit mode view as_of known_at kind role since until why".split())
+_PLACED = ("cwd", "exit", "branch")
+_NAMES = frozenset(
+    "id query limit mode view as_of known_at kind role since until cwd exit branch include"
+    " why".split()
+)
 
 
 def _question(
@@ -175,7 +204,8 @@ def _question(
     unknown = sorted(value.keys() - _NAMES)
     if unknown:
         raise BadInput(f"unknown option '{unknown[0]}'", hint="one of " + ", ".join(sorted(_NAMES)))
-    text = {n: v for n, v in value.items() if n in ("mode", "view", "role", "since", "until")}
+    texts = ("mode", "view", "role", "since", "until", *_PLACED)
+    text = {n: v for n, v in value.items() if n in texts}
     text |= {n: value[n] for n in ("as_of", "known_at") if n in value}
     wrong = [n for n, v in text.items() if v is not None and not isinstance(v, str)]
     if wrong:
@@ -187,12 +217,17 @@ def _question(
     limit = value.get("limit", default.limit)
     if not isinstance(limit, int):
         raise BadInput("'limit' must be a number")
-    kinds = value.get("kind", list(default.kinds))
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if not isinstance(kinds, list) or not all(isinstance(k, str) for k in kinds):
-        raise BadInput("'kind' must be text or a list of texts")
-    query = str(value["query"])
-    _check_query(query)
+    kinds = tuple(_words(value.get("kind", list(default.kinds)), "kind"))
+    ran = default.ran
+    if any(value.get(name) is not None for name in _PLACED):
+        own = {name: str(text[name]) for name in _PLACED if text.get(name) is not None}
+        given, kinds = here.asked_of(
+            context, own.get("cwd"), own.get("exit"), own.get("branch"), kinds
+        )
+        ran = Ran(given.folders or ran.folders, given.exit or ran.exit, given.branch or ran.branch)
+    include = default.lens.include
+    if value.get("include") is not None:
+        include = reading.included(context, _words(value["include"], "include"))
 
     def time(name: str, inherited: int | None, *, end: bool) -> int | None:
         written = value.get(name)
@@ -206,17 +241,32 @@ def _question(
         view,
         as_of=time("as_of", default.lens.as_of, end=True),
         known_at=time("known_at", default.lens.known_at, end=True),
-        include=default.lens.include,
+        include=include,
     )
     question = Question(
-        query,
+        str(value["query"]).strip(),
         lens,
         limit=_bounded(limit),
-        kinds=tuple(kinds),
+        kinds=kinds,
         role=str(value.get("role") or default.role),
         since=time("since", default.since, end=False),
         until=time("until", default.until, end=False),
         why=bool(value.get("why", default.why)),
         auto=default.auto and value.get("view") is None,
+        ran=ran,
+        here=default.here,
     )
+    _check_query(question)
     return question, wanted
+
+
+def _words(value: object, name: str) -> list[str]:
+    """An option that is a text or a list of texts.
+
+    Raises:
+        BadInput: it is something else.
+    """
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise BadInput(f"'{name}' must be text or a list of texts")
+    return words

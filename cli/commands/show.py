@@ -9,43 +9,21 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from remem.cli import describe
-from remem.cli.names import living, snapshot
+from remem.cli.names import content, snapshot
 from remem.cli.plain import one_line, visible
 from remem.cli.reading import lens_of
+from remem.hooks import looking
 from remem.objects import refs
 from remem.objects.errors import NotFound, UsageError
 from remem.objects.model import Memory, Observation
-from remem.objects.views import Eye, Lens
+from remem.objects.views import WITHHELD
 
 if TYPE_CHECKING:
     from remem.cli.context import Context
-    from remem.cli.describe import Json
-    from remem.objects.encode import Obj
-    from remem.objects.reader import Found, Part, Reader
+    from remem.objects.reader import Reader
 
 INDENT = "    "
-
-
-class Seen(msgspec.Struct):
-    """What is shown: one revision of a ref.
-
-    Attributes:
-        number: its number among the revisions, from 1.
-        obj: the object, or None when its bytes are gone or were forgotten.
-        lens: the times that are asked about.
-    """
-
-    part: Part
-    ref: bytes
-    state: refs.RefState
-    revisions: list[refs.Entry]
-    number: int
-    id: bytes
-    obj: Obj | None
-    lens: Lens
 
 
 def run(
@@ -65,14 +43,14 @@ def run(
         raise UsageError("give either --rev or a time, not both")
     lens = lens_of(context, view="history", as_of=as_of, known_at=known_at)
     with snapshot(context, all_collections=all_collections) as reader:
-        found = [_choose(reader, living(context, reader, text), rev, lens) for text in ids]
+        found = [looking.choose(reader, content(context, reader, text), rev, lens) for text in ids]
         if raw:
             for one in found:
                 if one.obj is None:
                     raise NotFound(f"the bytes of '{describe.short(one.id)}' are gone")
                 sys.stdout.buffer.write(describe.raw(one.obj))
         elif context.json:
-            values = [_value(reader, one) for one in found]
+            values = [looking.shown(reader, one) for one in found]
             context.emit(values[0] if len(ids) == 1 else values)
         else:
             for number, one in enumerate(found):
@@ -82,117 +60,12 @@ def run(
     return 0
 
 
-def _choose(reader: Reader, found: Found, rev: int | None, lens: Lens) -> Seen:
-    """The revision that is meant: by its number, by its own id, else the head."""
-    made = describe.revisions(reader, found.part, found.state)
-    if lens.as_of is not None or lens.known_at is not None:
-        return _then(reader, found, lens, made)
-    number = len(made)
-    if rev is not None:
-        if not 1 <= rev <= len(made):
-            raise NotFound(
-                f"'{describe.short(found.ref)}' has no revision {rev}",
-                hint=f"it has {len(made)}; 'remem log' of it shows them",
-            )
-        number = rev
-    elif found.revision is not None:
-        number = max(n for n, e in enumerate(made, 1) if e.new == found.revision)
-    object_id = made[number - 1].new if made else found.ref
-    assert object_id is not None
-    obj = describe.fetch(reader, found.part, object_id)
-    return Seen(found.part, found.ref, found.state, made, number, object_id, obj, lens)
-
-
-def _then(reader: Reader, found: Found, lens: Lens, made: list[refs.Entry]) -> Seen:
-    """The revision that held then, with the state as it was believed."""
-    sight = Eye(lens, reader).of(found.part, found.ref)
-    state = None if sight is None else sight.held
-    if state is None or state.head is None:
-        raise NotFound(f"'{describe.short(found.ref)}' was not known, or did not hold then")
-    known = [e for e in made if lens.known_at is None or e.time <= lens.known_at]
-    number = max(n for n, e in enumerate(known, 1) if e.new == state.head)
-    obj = describe.fetch(reader, found.part, state.head)
-    return Seen(found.part, found.ref, state, known, number, state.head, obj, lens)
-
-
-def _truth(reader: Reader, one: Seen) -> str:
-    """Whether it holds, by its ref and by what was drawn from it."""
-    seen = Eye(one.lens, reader).see(one.part, one.ref, one.id)
-    return describe.truth(one.state) if seen is None else seen[1]
-
-
-def _value(reader: Reader, one: Seen) -> Json:
-    state = one.state
-    value: Json = {
-        "id": one.id.hex(),
-        "ref": one.ref.hex(),
-        "head": describe.full(state.head),
-        "type": refs.TYPES[state.type],
-        "kind": None,
-        "text": None,
-        "status": refs.STATUSES[state.status],
-        "truth": _truth(reader, one),
-        "flags": describe.flags(state),
-        "asserted_at": None,
-        "valid_from": describe.stamp(state.valid_from),
-        "valid_to": describe.stamp(state.valid_to),
-        "recorded_at": describe.stamp(state.created),
-        "changed_at": describe.stamp(state.changed),
-        "replaced_by": describe.full(state.replaced_by),
-        "scope": describe.lane_scope(reader, one.part, state.lane),
-        "origin": None,
-        "role": None,
-        "speaker": None,
-        "source": None,
-    }
-    if one.obj is not None:
-        value |= describe.content(one.obj)
-        value["receipt"] = describe.receipt(reader, one.part, one.id, one.obj)
-        value["cites"] = describe.cites(reader, one.part, one.id, one.obj)
-    else:
-        value |= {"receipt": None, "cites": []}
-    value["derived"] = [
-        {
-            "id": describe.full(memory.head),
-            "ref": ref.hex(),
-            "kind": "" if obj is None else obj.kind,
-            "status": refs.STATUSES[memory.status],
-        }
-        for ref, memory, obj in derived(reader, one.part, one.id)
-    ]
-    value["revision"] = one.number
-    value["revisions"] = [
-        {
-            "number": number,
-            "id": describe.full(entry.new),
-            "op": refs.OPS[entry.op],
-            "recorded_at": describe.stamp(entry.time),
-            "principal": entry.principal,
-            "reason": entry.reason,
-        }
-        for number, entry in enumerate(one.revisions, 1)
-    ]
-    return value
-
-
-def derived(
-    reader: Reader, part: Part, observation: bytes
-) -> list[tuple[bytes, refs.RefState, Obj | None]]:
-    """Memories of the grant that cite an observation: ref, state, head."""
-    found = []
-    for ref in reader.cited_by(part, observation):
-        state = reader.state(part, ref)
-        if state is not None:
-            found.append((ref, state, describe.fetch(reader, part, state.head)))
-    return found
-
-
-def _print(context: Context, reader: Reader, one: Seen) -> None:
+def _print(context: Context, reader: Reader, one: looking.Seen) -> None:
     state = one.state
     obj = one.obj
     offset = None if obj is None else obj.offset
     what = refs.TYPES[state.type] if obj is None else describe.kind_of(obj)
-    truth = _truth(reader, one)
+    truth = looking.truth(reader, one)
     marks = ", ".join([refs.STATUSES[state.status], truth, *describe.flags(state)])
     context.out(f"{what} {describe.short(one.id)} ({marks})")
 
@@ -224,22 +97,21 @@ def _print(context: Context, reader: Reader, one: Seen) -> None:
     if obj is not None:
         given = describe.receipt(reader, one.part, one.id, obj)
         if given is not None:
-            codes = given["codes"]
-            assert isinstance(codes, list)
-            line("receipt", ", ".join([str(given["status"]), *codes]))
+            line("receipt", ", ".join([given.status, *given.codes]))
     if len(one.revisions) > 1:
         made = describe.shown(one.revisions[one.number - 1].time)
         line("revision", f"{one.number} of {len(one.revisions)}, recorded {made}")
     if isinstance(obj, Memory):
         for cite in describe.cites(reader, one.part, one.id, obj):
-            words = cite["quote"]
-            line("cites", f"{str(cite['id'])[:10]} {one_line(str(words)) if words else '(gone)'}")
-    for ref, memory, _ in derived(reader, one.part, one.id):
+            words = one_line(cite.quote) if cite.quote else "(gone)"
+            line("cites", f"{cite.id[:10]} {words}")
+    for ref, memory, _ in looking.drawn(reader, one.part, one.id):
         text = describe.text_line(reader, one.part, ref, memory.head)
         line("cited by", f"{describe.short(ref)} {text}")
     context.out("")
     if obj is None:
-        context.out(f"{INDENT}(its bytes are gone)")
+        held = refs.STATUSES[state.status] in WITHHELD
+        context.out(f"{INDENT}({'held back' if held else 'its bytes are gone'})")
         return
     for row in visible(obj.text).split("\n"):
         context.out(f"{INDENT}{row}".rstrip())

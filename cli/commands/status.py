@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from remem.cli import describe
+from remem.cli import describe, reminder, spool_state, standing
 from remem.cli.plain import one_line, visible
 from remem.cli.reading import cache_dir, known_scope
 from remem.cli.render import plain_lines
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from remem.cli.context import Context
     from remem.cli.describe import Json
     from remem.objects.reader import Part, Reader
+    from remem.objects.scope import Grant
     from remem.objects.store import Store
 
 UNKNOWN = "unknown"
@@ -31,7 +32,19 @@ _SUMMED = (
     "waiting_for_purge",
     "held",
 )
-_OF_STORE = ("counts", "audit", "index", "generation", "format", "sizes", "spool", "readers")
+_OF_STORE = (
+    "counts",
+    "tiers",
+    "waiting",
+    "audit",
+    "index",
+    "generation",
+    "format",
+    "sizes",
+    "spool",
+    "readers",
+    "consolidation",
+)
 
 
 def run(context: Context, *, all_collections: bool) -> int:
@@ -56,16 +69,20 @@ def run(context: Context, *, all_collections: bool) -> int:
         value["counts"] = _sum(found)
         value["collections"] = found
         value["audit"] = _audit(reader)
+        value["tiers"] = standing.count(reader)
+        value["waiting"] = reminder.counts(reader)
+        stale = standing.stale_rate(reader)
     value["index"] = {
-        "lag": _told(lambda: _lag(store, context, all_collections)),
-        "vectors": _told(lambda: _vectors(store, context)),
-        "stale_rate": UNKNOWN,
+        "lag": _of_owner(grant, lambda: _lag(store, context, all_collections)),
+        "vectors": _of_owner(grant, lambda: _vectors(store, context)),
+        "stale_rate": stale,
     }
-    value["generation"] = store.generation
+    value["generation"] = _of_owner(grant, lambda: store.generation)
     value["format"] = fmt.FORMAT_VERSION
-    value["sizes"] = _told(lambda: _sizes(store))
-    value["spool"] = _told(lambda: _spool(store))
-    value["readers"] = _told(lambda: _readers(store))
+    value["sizes"] = _of_owner(grant, lambda: _sizes(store))
+    value["spool"] = _of_owner(grant, lambda: spool_state.value(store))
+    value["readers"] = _of_owner(grant, lambda: _readers(store))
+    value["consolidation"] = _of_owner(grant, lambda: standing.slept(store))
     known_scope(context, store, all_collections=all_collections)
     _say(context, value, collection)
     return 0
@@ -103,6 +120,11 @@ def _told(ask: Callable[[], object]) -> object:
         return ask()
     except (RememError, OSError):
         return UNKNOWN
+
+
+def _of_owner(grant: Grant, ask: Callable[[], object]) -> object:
+    """What is told of the store as a whole: of other scopes too, so to its owner alone."""
+    return _told(ask) if grant.owner else UNKNOWN
 
 
 def _embedder(context: Context) -> Json:
@@ -196,14 +218,6 @@ def _sizes(store: Store) -> Json:
     }
 
 
-def _spool(store: Store) -> Json:
-    path = os.path.join(store.root, fmt.SPOOL)
-    if not os.path.isdir(path):
-        raise StoreMissing(f"no '{path}'")
-    files, size_b = folder_bytes(path)
-    return {"files": files, "bytes": size_b}
-
-
 def _readers(store: Store) -> Json:
     env = store.env()
     stale = env.stale_readers()
@@ -250,6 +264,13 @@ def _rows(value: Json) -> list[tuple[str, str]]:
     ]
     if counts["forgotten"] or counts["held"]:
         rows.insert(3, ("forgotten", _forgotten(counts)))
+    kept = value["tiers"]
+    assert isinstance(kept, dict)
+    rows += standing.rows(kept)
+    waiting = value["waiting"]
+    assert isinstance(waiting, dict)
+    if waiting["items"]:
+        rows.append(("waiting", reminder.row(waiting)))
     found = value["collections"]
     if isinstance(found, list) and len(found) > 1:
         rows += [("", f"{one_line(str(c['collection']))}: {c['refs']:,}") for c in found]
@@ -262,14 +283,10 @@ def _rows(value: Json) -> list[tuple[str, str]]:
         rows.append(("sizes", f"canon {human(sizes['canon_b'])}, index {human(sizes['index_b'])}"))
     else:
         rows.append(("sizes", UNKNOWN))
-    rows.append(
-        (
-            "spool",
-            f"{spool['files']:,} files, {human(spool['bytes'])}"
-            if isinstance(spool, dict)
-            else UNKNOWN,
-        )
-    )
+    if isinstance(spool, dict):
+        rows += spool_state.rows(spool, human(spool["bytes"]), human(spool["waiting_b"]))
+    else:
+        rows.append(("spool", UNKNOWN))
     rows.append(
         (
             "readers",
@@ -278,6 +295,7 @@ def _rows(value: Json) -> list[tuple[str, str]]:
             else UNKNOWN,
         )
     )
+    rows += standing.slept_rows(value["consolidation"], index["stale_rate"])
     if isinstance(audit, dict):
         last = f", last {audit['last_action']} {audit['last_at']}" if audit["rows"] else ""
         rows.append(("audit", f"{audit['rows']:,} rows{last}"))

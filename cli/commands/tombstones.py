@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from remem.cli import describe, names
 from remem.cli.confirm import owner_only
 from remem.cli.counts import counted
+from remem.cli.passphrase import signed
 from remem.cli.plain import one_line
 from remem.cli.render import table
 from remem.objects import forget, oid, refs, tombs
@@ -36,7 +37,7 @@ def run(context: Context, *, action: str | None, ids: list[str], all_collections
     store = context.store()
     with names.snapshot(context, all_collections=all_collections) as reader:
         found = [_buried(context, reader, text) for text in ids]
-    actor = context.actor()
+    actor = signed(context, store, f"{action} {', '.join(oid.short(f.ref) for f in found)}")
     if action == "lift":
         blocking = store.write(
             actor, lambda tx: {f.ref: tombs.lift(tx, f.part, f.ref) for f in found}

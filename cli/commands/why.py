@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remem.cli import describe
-from remem.cli.commands.show import derived
-from remem.cli.names import living, snapshot
+from remem.cli.names import content, snapshot
 from remem.cli.plain import one_line
+from remem.hooks.looking import drawn
 from remem.objects import refs
 from remem.objects.model import Memory, Observation
 from remem.objects.views import WITHHELD
@@ -28,7 +28,7 @@ STEP = "  "
 def run(context: Context, *, id: str, all_collections: bool) -> int:
     """Print the lineage of one thing as a tree."""
     with snapshot(context, all_collections=all_collections) as reader:
-        found = living(context, reader, id)
+        found = content(context, reader, id)
         object_id = found.revision or found.state.head or found.ref
         node = _node(reader, found.part, object_id, asked=True)
     if context.json:
@@ -70,7 +70,7 @@ def _node(reader: Reader, part: Part, object_id: bytes, *, asked: bool) -> Json:
     if asked:
         node["derived"] = [
             _node(reader, part, memory.head or memory_ref, asked=False)
-            for memory_ref, memory, _ in derived(reader, part, object_id)
+            for memory_ref, memory, _ in drawn(reader, part, object_id)
         ]
     return node
 
@@ -79,9 +79,9 @@ def _sources(reader: Reader, part: Part, obj: Obj) -> list[Json]:
     """Nodes of the observations behind a memory, each with the words that ground it."""
     nodes = []
     for cite in describe.cites(reader, part, b"", obj):
-        node = _node(reader, part, bytes.fromhex(str(cite["id"])), asked=False)
+        node = _node(reader, part, bytes.fromhex(cite.id), asked=False)
         if node["text"] is not None:
-            node["quote"] = cite["quote"]
+            node["quote"] = cite.quote
         nodes.append(node)
     return nodes
 

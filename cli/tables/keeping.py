@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from remem.cli.options import (
+    CHOICE,
     DRY_RUN,
     IF_HEAD,
     IMPORT_FORMATS,
@@ -22,8 +23,11 @@ COMMANDS = (
         "init",
         "init:run",
         "make a store",
-        opts=(Opt("--here", "in .remem of this folder, for this folder and those below it"),),
-        exits=(0, 2, 3, 5),
+        opts=(
+            Opt("--here", "in .remem of this folder, for this folder and those below it"),
+            Opt("--key-passphrase", "protect it, see 'remem owner'; asks for a passphrase"),
+        ),
+        exits=(0, 2, 3, 4, 5),
     ),
     Command(
         "add",
@@ -40,6 +44,14 @@ COMMANDS = (
             Opt("--tool", "the tool that produced it", TEXT, "NAME"),
             Opt("--kind", "what sort of evidence it is", TEXT, "KIND"),
             Opt("--corrects", "what this corrects; it ends where this begins", TEXT, "ID"),
+            Opt(
+                "--tier",
+                "short: kept for tiers.short_days unless promoted",
+                CHOICE,
+                "TIER",
+                None,
+                ("short",),
+            ),
             Opt("--lines", "one piece a line of standard input"),
             Opt("--jsonl", "JSON lines from standard input, as 'import jsonl' takes them"),
             Opt("--file", "the whole of this file", TEXT, "PATH"),

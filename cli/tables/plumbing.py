@@ -41,13 +41,27 @@ COMMANDS = (
         kind=PLUMBING,
     ),
     Command(
+        "ls-jobs",
+        "jobs:ls_jobs",
+        "print every job of derivation: state, deriver, ref, attempts, due, error",
+        opts=(NUL, ALL_COLLECTIONS),
+        kind=PLUMBING,
+    ),
+    Command(
         "rev-parse",
         "plumbing:rev_parse",
         "print the full id of a name",
         args=(Arg("name", "NAME", "1", "an id, a prefix or @{last}"),),
         opts=(NUL, ALL_COLLECTIONS),
         kind=PLUMBING,
-        exits=(0, 1, 2, 5),
+        exits=(0, 1, 2, 3, 5),
+    ),
+    Command(
+        "drain",
+        "drain_:run",
+        "take in what hooks appended to the spool",
+        kind=PLUMBING,
+        exits=(0, 2, 3, 5),
     ),
     Command(
         "project",

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from remem.cli.options import ALL_COLLECTIONS, CHOICE, LIMIT_20, SINCE, TEXT, Arg, Command, Opt
+from remem.cli.options import (
+    ALL_COLLECTIONS,
+    CHOICE,
+    LIMIT_20,
+    LIST,
+    SINCE,
+    TEXT,
+    Arg,
+    Command,
+    Opt,
+)
 
 COMMANDS = (
     Command("status", "status:run", "print counts, queues, lags and sizes", (), (ALL_COLLECTIONS,)),
     Command(
         "audit",
         "audit:run",
-        "print rows of the audit chain, newest last",
+        "print rows of the audit chain, newest last; checkpoint: sign its head",
+        args=(Arg("what", "WHAT", "?", "checkpoint: sign the head of the chain"),),
         opts=(
             LIMIT_20,
             SINCE,
             Opt("--principal", "only rows of this principal", TEXT, "NAME"),
             Opt("--action", "only this action", TEXT, "ACTION"),
+            Opt("--to", "checkpoint: add it to this file", TEXT, "FILE"),
+            Opt("--git", "checkpoint: add it to refs/remem/checkpoints of this repository"),
         ),
-        exits=(0, 1, 2, 3, 5),
+        exits=(0, 1, 2, 3, 4, 5),
     ),
     Command(
         "verify",
@@ -26,8 +39,11 @@ COMMANDS = (
             Opt("--fast", "the audit chain only"),
             Opt("--objects", "chain, objects and refs, not the indexes"),
             Opt("--index", "the indexes only, every posting of them"),
+            Opt("--checkpoint", "hold the store against the checkpoints in FILE", TEXT, "FILE"),
+            Opt("--git", "and against those of this folder's git repository"),
+            Opt("--key", "a verifier key that was kept elsewhere (may be repeated)", LIST, "KEY"),
         ),
-        exits=(0, 2, 4, 5),
+        exits=(0, 1, 2, 3, 4, 5),
     ),
     Command("doctor", "doctor:run", "look for trouble around the store; print remedies"),
     Command(
@@ -71,7 +87,7 @@ COMMANDS = (
             Opt("--origin", "say where each value comes from"),
             Opt("--user", "the user's file instead of the store's"),
         ),
-        exits=(0, 1, 2, 5),
+        exits=(0, 1, 2, 3, 5),
     ),
     Command(
         "demo",
@@ -98,7 +114,7 @@ COMMANDS = (
                 ("ids", "collections", "agents", "sessions"),
             ),
         ),
-        exits=(0, 2),
+        exits=(0, 2, 3),
     ),
     Command(
         "help",

@@ -77,8 +77,8 @@ def test_forget_by_id(run: Runner, secret: str) -> None:
     assert done.err == "remem: the bytes wait for 'remem purge'\n"
     again = run("forget", secret, "--json", code=0).json
     assert again == {
-        "dry_run": False, "observations": [], "memories": [], "lost_citation": [], "held": [],
-        "known": [secret], "purge": None,
+        "dry_run": False, "observations": [], "memories": [], "drafts": [], "lost_citation": [],
+        "held": [], "known": [secret], "purge": None,
     }  # fmt: skip
     assert run("forget", "0000000", code=1).out == ""
     assert run("forget", "@{last}", code=0).err.startswith("remem: 1 forgotten before\n")

@@ -41,6 +41,8 @@ def test_count_objects(filled: Runner, ids: Ids) -> None:
     assert lines == [
         f"observation 4 {sum(sizes)}",
         "memory 0 0",
+        "draft 0 0",
+        "run 0 0",
         f"total 4 {sum(sizes)}",
     ]
     assert filled("count-objects", "-z").out == "".join(line + "\0" for line in lines)

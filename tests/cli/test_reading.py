@@ -33,7 +33,9 @@ def test_show_as_json(filled: Runner, ids: Ids) -> None:
         "session": "main",
     }
     assert (value["status"], value["truth"], value["origin"]) == ("verified", "current", "owner")
-    assert value["receipt"] == {"status": "verified", "codes": []}
+    receipt = value["receipt"]
+    assert (receipt["status"], receipt["codes"], receipt["gate"]) == ("verified", [], 1)
+    assert "detect-secrets/1.5" in receipt["detectors"]
     assert value["cites"] == [
         {"id": ids["api"], "source": LINES["api"]["source"], "quote": LINES["api"]["text"]}
     ]
