@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bench import metrics
+from tests.bench import abstain, metrics
 from tests.bench.__main__ import COMMANDS, load, main
 from tests.bench.data import chat_micros, corrections, gitlogs, locomo, rfc3339, without_references
 from tests.bench.engines import Answer, source_ids
@@ -35,6 +35,26 @@ def test_hit_and_reciprocal_rank_look_at_the_first_relevant_id() -> None:
     assert metrics.hit_at(ranking, {"a", "z"}, 2) == 0.0
     assert metrics.reciprocal_rank(ranking, {"b", "a"}) == pytest.approx(1 / 3)
     assert metrics.reciprocal_rank(ranking, {"z"}) == 0.0
+
+
+def test_area_under_the_curve_by_hand() -> None:
+    assert abstain.auc([0.9, 0.8], [0.1, 0.2, 0.3]) == 1.0
+    assert abstain.auc([0.1], [0.9, 0.8]) == 0.0
+    assert abstain.auc([0.5, 0.9], [0.5, 0.1]) == pytest.approx(0.875)
+    assert abstain.auc([0.5, 0.5], [0.5]) == 0.5
+
+
+def test_calibration_error_is_the_distance_from_what_came_true() -> None:
+    assert abstain.calibration_error([(1.0, True), (0.0, False)]) == 0.0
+    assert abstain.calibration_error([(1.0, False), (0.0, True)]) == 1.0
+    assert abstain.calibration_error([(0.75, True)] * 3 + [(0.75, False)]) == 0.0
+
+
+def test_names_are_replaced_all_at_once_and_as_whole_words() -> None:
+    assert abstain.replaced("Ann saw Bob and Annabel", ["Ann", "Bob"], ["Bob", "Cy"]) == (
+        "Bob saw Cy and Annabel"
+    )
+    assert abstain.replaced("Ann saw Bob", ["Ann", "Bob"], ["", ""]) == " saw "
 
 
 def test_ndcg_by_hand() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from remem.cli import settings, table
+from remem.cli import context, settings, table, warmed
 from remem.cli.commands.help_ import read_mdoc
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -219,7 +219,13 @@ def test_the_index_has_every_variable_of_the_environment() -> None:
     ]
     assert len(listed) == len(set(listed))
     ours = {word for word in listed if word.startswith("REMEM_")}
-    assert ours == {setting.env for setting in settings.SETTINGS} | {"REMEM_DEBUG"}
+    assert ours == {setting.env for setting in settings.SETTINGS} | {
+        "REMEM_DEBUG",
+        warmed.COLD,
+        "REMEM_OFF",
+        context.TOKEN,
+        context.TOKEN_FILE,
+    }
     read_by_the_program = {
         name
         for path in (ROOT / "cli").rglob("*.py")

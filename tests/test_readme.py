@@ -18,6 +18,7 @@ DEMO = ROOT / "cli" / "data" / "demo"
 _ID = re.compile(r"\b[0-9a-f]{10}(?:[0-9a-f]{54})?\b")
 _NOW = re.compile(r"\b20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 _SIZE = re.compile(r"\d+ files \([\d.]+ [KM]iB\)")
+_TOKEN = re.compile(r"remem_[A-Za-z0-9_-]{40,}")
 _LONG = re.compile(r"claude-code:[0-9a-f-]{36}|[0-9a-f]{8}-[0-9a-f-]{27}")
 
 
@@ -36,7 +37,7 @@ def steps() -> list[tuple[str, str]]:
 
 def plain(text: str) -> str:
     """Output with ids and the times of this run made alike."""
-    text = _LONG.sub("<session>", text)
+    text = _TOKEN.sub("<token>", _LONG.sub("<session>", text))
     text = _SIZE.sub("<size>", text)
     text = _NOW.sub(lambda m: m.group() if m.group().startswith("2025") else "<now>", text)
     return _ID.sub("<id>", text).rstrip("\n")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from remem.cli.deriving import named_times
+from remem.hooks.deriving import named_times
 from remem.index import project
 from remem.index.recall import Answer, Hit, Question, Searcher
 from remem.objects import chains, correct, instant, refs, statements

@@ -181,6 +181,25 @@ def corrections(data: Path) -> list[Correction]:
     ]
 
 
+def renewed(sets: list[Correction]) -> Corpus:
+    """All facts, then all that contradicts some of them; the new statement is what is right.
+
+    Nothing says which one corrects which: the questions are in the words of the old facts.
+    """
+    docs = [
+        Doc(id=f"fact {number}-{place}", text=text)
+        for number, one in enumerate(sets)
+        for place, text in enumerate(one.facts)
+    ]
+    questions = []
+    for number, one in enumerate(sets):
+        for place, (text, new) in enumerate(zip(one.questions, one.contradicting, strict=False)):
+            name = f"new {number}-{place}"
+            docs.append(Doc(id=name, text=new))
+            questions.append(Question(name, text, (name,)))
+    return Corpus("corrections", docs, questions)
+
+
 def without_references(text: str) -> str:
     """Remove ``#123``, ``owner/name#123``, ``GH-123`` and addresses of issues and commits."""
     return _BLANKS.sub(" ", _REFERENCE.sub("", text)).strip()

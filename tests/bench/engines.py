@@ -1,4 +1,4 @@
-"""What the quality bench asks of a system under measurement, and remem behind that face.
+"""What the recall bench asks of a system under measurement, and remem behind that face.
 
 remem is measured from outside: its installed command takes the documents with ``import jsonl``
 and answers with ``recall --batch``, so that the figures are those of the program people run.
@@ -6,6 +6,7 @@ and answers with ``recall --batch``, so that the figures are those of the progra
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from tests.bench.data import Doc, rfc3339
+from tests.bench.data import ROOT, Doc, rfc3339
 from tests.bench.process import CommandFailed, child_env, console_script, run
 
 IMPORT_TIMEOUT_S = 1800.0  # a model on one thread embeds some 50 short texts a second
@@ -62,19 +63,30 @@ class Answer(msgspec.Struct, frozen=True):
     mode: str
     hits: list[Hit]
     degraded: str | None = None
+    confidence: float = 0.0
 
 
 class Remem:
     """The installed ``remem`` command on a store of its own."""
 
-    def __init__(self, work: Path, mode: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        work: Path,
+        mode: str,
+        settings: Mapping[str, str] | None = None,
+        *,
+        cache: Path | None = None,
+    ) -> None:
         """Choose mode and place.
 
         Args:
             work: a folder for the store and the files that go in and out.
             mode: lexical, hybrid or vector.
             settings: variables of the environment to add.
+            cache: folder that keeps stores with their vectors from one run to the next; None
+                makes each anew.  What is kept is dropped when the code that made it changes.
         """
+        self._cache = cache
         self.name = f"remem {mode}"
         self.degraded: str | None = None
         self._mode = mode
@@ -91,6 +103,17 @@ class Remem:
         self._work.mkdir(parents=True)
         lines = self._work / "docs.jsonl"
         lines.write_bytes(b"".join(import_lines(docs)))
+        kept = None
+        if self._cache is not None and self._mode != "lexical":
+            kept = self._cache / f"store-{_digest(lines.read_bytes())}"
+            if kept.is_dir():
+                shutil.copytree(kept, self._work / "store")
+                return
+        self._import(lines)
+        if kept is not None:
+            shutil.copytree(self._work / "store", kept)
+
+    def _import(self, lines: Path) -> None:
         self._remem("import", "jsonl", str(lines), "--json", timeout_s=IMPORT_TIMEOUT_S)
         self._remem("project", "--json", timeout_s=IMPORT_TIMEOUT_S)
 
@@ -102,6 +125,14 @@ class Remem:
         """Rank for each query in one process.
 
         A memory stands for the observations it cites, in their order.
+
+        Raises:
+            CommandFailed: the command failed, skipped a query, or answered in another mode.
+        """
+        return [source_ids(answer.hits)[:k] for answer in self.answers(queries, k)]
+
+    def answers(self, queries: Sequence[str], k: int) -> list[Answer]:
+        """Answer each query in one process.
 
         Raises:
             CommandFailed: the command failed, skipped a query, or answered in another mode.
@@ -124,12 +155,21 @@ class Remem:
         if other:
             raise CommandFailed(f"asked in mode {self._mode}, answered in {', '.join(other)}")
         self.degraded = next((one.degraded for one in answers.values() if one.degraded), None)
-        return [source_ids(answers[str(number)].hits)[:k] for number in range(len(queries))]
+        return [answers[str(number)] for number in range(len(queries))]
 
     def _remem(self, *words: str, timeout_s: float) -> str:
         script = console_script()
         env = child_env(self._work, {"REMEM_STORE": str(self._work / "store"), **self._settings})
         return run([script, *words], env, cwd=self._work, timeout_s=timeout_s).stdout
+
+
+def _digest(docs: bytes) -> str:
+    """Name of a kept store: what went in, and the code that it went through."""
+    found = hashlib.sha256(docs)
+    for package in ("cli", "hooks", "index", "objects"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            found.update(path.read_bytes())
+    return found.hexdigest()[:24]
 
 
 def import_lines(docs: Iterable[Doc]) -> Iterable[bytes]:

@@ -42,13 +42,14 @@ def find_vocabulary(data: Path) -> Path:
 
 
 class MiniLM:
-    """The int8 model on one thread; each text is embedded once in a run."""
+    """The int8 model on one thread; each text is embedded once, and kept where a folder says."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, cache: Path | None = None) -> None:
         """Load model and vocabulary.
 
         Args:
             data: folder of the measuring data.
+            cache: folder that keeps the vectors from one run to the next.
 
         Raises:
             Unavailable: a package or the vocabulary is missing.
@@ -81,6 +82,13 @@ class MiniLM:
         self._inputs = {node.name for node in self._session.get_inputs()}
         self._tokenizer = tokenizer
         self._known: dict[str, npt.NDArray[np.float32]] = {}
+        self._kept = None if cache is None else cache / "minilm-vectors.npz"
+        if self._kept is not None and self._kept.is_file():
+            import numpy as np
+
+            with np.load(self._kept) as held:
+                texts = held["texts"].tobytes().decode().split("\0")
+                self._known = dict(zip(texts, held["vectors"], strict=True))
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Embed texts.
@@ -98,9 +106,21 @@ class MiniLM:
             batch = new[start : start + _BATCH]
             for text, row in zip(batch, self._embed(batch), strict=True):
                 self._known[text] = row
+        if new and self._kept is not None:
+            self._keep()
         if not texts:
             return np.zeros((0, DIMENSION), dtype=np.float32)
         return np.stack([self._known[text] for text in texts])
+
+    def _keep(self) -> None:
+        """Write all vectors in the place of those that were kept."""
+        import numpy as np
+
+        assert self._kept is not None
+        joined = np.frombuffer("\0".join(self._known).encode(), np.uint8)
+        part = self._kept.with_suffix(".part.npz")
+        np.savez(part, texts=joined, vectors=np.stack(list(self._known.values())))
+        part.replace(self._kept)
 
     def _embed(self, texts: list[str]) -> npt.NDArray[np.float32]:
         import numpy as np

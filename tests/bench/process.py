@@ -185,7 +185,9 @@ def interleaved(
     return {name: [one.wall for one in ones] for name, ones in taken.items()}
 
 
-def peak_memory(words: Sequence[str], env: Mapping[str, str], *, cwd: Path) -> Memory:
+def peak_memory(
+    words: Sequence[str], env: Mapping[str, str], *, cwd: Path, timeout_s: float = TIMEOUT_S
+) -> Memory:
     """Peak memory of one process.
 
     The kernel counts the parent's own pages into a child's peak between fork and exec, so the
@@ -204,7 +206,7 @@ def peak_memory(words: Sequence[str], env: Mapping[str, str], *, cwd: Path) -> M
             stderr=errors,
         )
         resident = private = 0
-        deadline = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + timeout_s
         while child.poll() is None:
             now = _status(child.pid)
             resident = max(resident, now.get("VmHWM", 0))
@@ -212,7 +214,7 @@ def peak_memory(words: Sequence[str], env: Mapping[str, str], *, cwd: Path) -> M
             if time.monotonic() > deadline:
                 child.kill()
                 child.wait()
-                raise CommandFailed(f"{_named(words)}: not done after {TIMEOUT_S:.0f} s")
+                raise CommandFailed(f"{_named(words)}: not done after {timeout_s:.0f} s")
             time.sleep(POLL_S)
         if child.returncode:
             errors.seek(0)
