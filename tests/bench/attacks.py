@@ -2,8 +2,8 @@
 
 Attacks are put at the start, in the middle and at the end of clean mails, as BIPIA does; poisoned
 experiences stand among benign ones; beside them stands what tools of agents bring all day: source,
-listings, documentation, changes, talk.  All go in through each write door as words of a tool and of a
-stranger, and are looked for as every read looks: through a lens, and in `remem context`.
+listings, documentation, changes, talk.  All go in through each write door as words of a tool and of
+a stranger, and are looked for as every read looks: through a lens, and in `remem context`.
 
 The categories of attacks are taken in turns into two halves: the rules were tuned on one of them.
 

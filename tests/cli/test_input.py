@@ -83,6 +83,33 @@ def test_seventeen_megabytes_are_refused_naming_the_setting(run: Runner) -> None
     assert raised.json["status"] == "new"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["add", "-"],
+        ["add", "--file", "big"],
+        ["revise", "@{last}", "-"],
+        ["hash-object", "big"],
+        ["hash-object", "-w", "-"],
+        ["brief", "-"],
+        ["pin", "-"],
+        ["task", "set", "key", "-"],
+        ["loop", "add", "--topic", "harbour", "-"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_the_limit_of_the_store_counts_for_every_command(run: Runner, words: list[str]) -> None:
+    run.add("something that can be revised")
+    big = b"word " * 300_000
+    (run.cwd / "big").write_bytes(big)
+    stdin = big if "-" in words else None
+    (run.store / "config.toml").write_text("[admission]\nmax_mib = 1\n")
+    done = run(*words, stdin=stdin, code=2)
+    assert "1,048,576" in done.err and "admission.max_mib" in done.err
+    (run.store / "config.toml").unlink()
+    run(*words, stdin=stdin, code=0)
+
+
 def test_a_file_that_is_not_there(run: Runner) -> None:
     for words in (["add", "--file", "no/such"], ["import", "text", "no/such"]):
         done = run(*words)

@@ -52,6 +52,8 @@ class Desk:
         for path in (self.home, self.work, self.store / "spool"):
             path.mkdir(parents=True, mode=0o700)
         self.store.chmod(0o700)
+        # Without it fish reads every page of the manual in the background, for half a minute.
+        (self.home / ".local/share/fish/generated_completions").mkdir(parents=True)
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self.runtime = Path(tempfile.mkdtemp(prefix="remem-test-", dir=memory))
         atexit.register(shutil.rmtree, self.runtime, ignore_errors=True)
