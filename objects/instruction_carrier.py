@@ -20,6 +20,7 @@ LETTER, PROSE, TALK, TECHNICAL = "letter", "prose", "talk", "technical"
 _LONGEST_LETTER = 8000  # code points from which on a text is no letter
 _LOOKED_AT = 400  # lines by which the kind is known
 _TECHNICAL = 0.3  # share of lines of a technical form from which on a text is technical
+_HEAD = 400  # code points of the beginning or the end of a letter
 _TALK_EACH = 100  # code points in which one sign of a talk stands, at most
 _AROUND = 8000  # code points before and behind a sentence that are the text around it
 _SPACES = bytes(byte if byte > 127 or chr(byte).isalpha() else 32 for byte in range(256))
@@ -52,12 +53,19 @@ def _talk() -> re.Pattern[str]:
 
 @cache
 def _letter() -> re.Pattern[str]:
-    """A head, a greeting or an end, as letters and notices have them."""
+    """A head or a greeting, as letters and notices have them."""
     return re.compile(
         r"^[\W_]*(?:(?:subject|email[_ -]from|from|received(?: date)?|date sent) ?:\s*\S"
-        r"|(?:hi|hello|dear|hey)\b[ ,][^\n]{0,60})"
-        r"|\b(?:unsubscribe|(?:best|kind|warm) regards|sincerely|yours truly|sent from my)\b",
+        r"|(?-i:Hi|Hello|Dear|Hey|HI|HELLO|DEAR)(?-i: (?:[A-Z]\w*|there|all|team|everyone))?[ ,!])",
         re.MULTILINE | re.IGNORECASE,
+    )
+
+
+@cache
+def _end() -> re.Pattern[str]:
+    return re.compile(
+        r"\b(?:unsubscribe|(?:best|kind|warm) regards|sincerely yours|yours truly|sent from my)\b",
+        re.IGNORECASE,
     )
 
 
@@ -69,13 +77,18 @@ def kind_of(text: str) -> str:
     form = _form()
     formed = sum(form.match(line[:200]) is not None for line in lines)
     if len(text) > _LONGEST_LETTER or formed >= max(2, _TECHNICAL * len(lines)):
-        is_letter = len(text) <= _LONGEST_LETTER and _letter().search(text) is not None
+        is_letter = len(text) <= _LONGEST_LETTER and _is_letter(text)
         return LETTER if is_letter else TECHNICAL
     enough = -(-len(text) // _TALK_EACH)
     signs = sum(1 for _ in islice(_talk().finditer(text.casefold()), enough))
     if signs == enough:
         return TALK
-    return LETTER if _letter().search(text) is not None else PROSE
+    return LETTER if _is_letter(text) else PROSE
+
+
+def _is_letter(text: str) -> bool:
+    """Whether a text begins or ends as letters do."""
+    return _letter().search(text[:_HEAD]) is not None or _end().search(text[-_HEAD:]) is not None
 
 
 class Around:

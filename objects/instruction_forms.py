@@ -132,6 +132,11 @@ _ORDER_WORDS = (
     " restriction restrictions constraint constraints training programming message messages"
     " context conversation"
 )
+# Where an order begins.
+_CLAUSE = (
+    r"(?:^|[.!?:;,]\s{1,3}|\b(?:please|now|must|should|will|you|and|i want you to) )"
+    r"[\"'*]{0,3}"
+)
 _IGNORE = (
     "ignore disregard forget override bypass dismiss discard neglect skip cancel erase follow obey"
     " following"
@@ -343,10 +348,12 @@ def forms() -> tuple[Form, ...]:
             "<|[",
             r"<\|?/?(?:im_start|im_end|endoftext|begin_of_text|eot_id)\|?>"
             r"|<\|/?(?:system|assistant|user|human)\|>"
-            r"|^[ \t]*</?(?:system|assistant|user|human)>(?=[ \t]*(?:$|\w))"
-            r"|<</?sys>>|\[/?inst\]|\[/?(?:system|assistant|system message|system prompt|admin)\]"
+            r"|(?:^|(?<=[.!?] ))</?(?:system|assistant|user|human|instructions|admin)>"
+            r"(?=[ \t]*(?:$|\w))(?!\S*(?: \S+)?</)"
+            r"|<</?sys>>|\[/?inst\]"
+            r"|\[/?(?:system|assistant|system message|system prompt|admin)\](?!\()"
             r"|</?(?:system[-_](?:prompt|message|instructions?|reminder)|tool_result"
-            r"|tool_response|function_calls?|function_results?|instructions|admin|remem-context"
+            r"|tool_response|function_calls?|function_results?|remem-context"
             r"|antml:[a-z_]+)\b[^<>\n]{0,60}>",
         ),
         (
@@ -389,8 +396,7 @@ def forms() -> tuple[Form, ...]:
             "act behave respond roleplay play pose function",
             "as",
             "",
-            r"(?:^|[.!?:;,\"'*]\s{0,3}|\b(?:please|now|must|should|will|you|and|i want you to) )"
-            r"(?:act|behave|respond|role-?play|pose|function) as"
+            _CLAUSE + r"(?:act|behave|respond|role-?play|pose|function) as"
             r" (?:if you|though you|an?|the|my)\b",
         ),
         (
@@ -398,7 +404,8 @@ def forms() -> tuple[Form, ...]:
             "pretend imagine",
             "",
             "",
-            r"\bpretend (?:to be|that|you|like|i)\b|\bimagine (?:you are|you're|that you)\b",
+            _CLAUSE
+            + r"pretend (?:to be|that|you|like|i)\b|\bimagine (?:you are|you're|that you)\b",
         ),
         (
             "role",
@@ -449,7 +456,8 @@ def forms() -> tuple[Form, ...]:
             " prompt history conversation user users personal contact cookies environment env"
             " credit instructions rules guidelines apikey apikeys",
             "",
-            r"(?<!never )(?<!not )(?<!n't )(?<![\w-])(?:send|post|upload|forward|e-?mail|transmit"
+            r"(?<!never )(?<!not )(?<!n't )(?<!could )(?<!can )(?<!may )(?<!might )"
+            r"(?<!would )(?<![\w-])(?:send|post|upload|forward|e-?mail|transmit"
             r"|exfiltrate|leak|submit|deliver|copy|share|reveal"
             r"|disclose|print|output|show|repeat|expose)\b(?!-)[^.\n]{0,30}?"
             r"\b(?:your|the|all|any|every|this|user'?s?|users'|my|our|their|his|her|owner's?)\b"

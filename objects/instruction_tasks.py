@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from remem.objects import instruction_words as words
-from remem.objects.instruction_carrier import LETTER, PROSE, TALK, TECHNICAL, Around
+from remem.objects.instruction_carrier import LETTER, TALK, TECHNICAL, Around
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +44,7 @@ _CAPITAL = re.compile(r"[A-Z][a-z']+(?=\s)")
 # What ends a line's beginning, so that a sentence may begin behind it.
 _END = re.compile(r"[.!?:][\"')\]*_`]*\s*\Z|[\"\u201d|>*\u2022]\s*\Z|\s[\u2013\u2014-]\s+\Z")
 _MARKED = re.compile(r"\s{2,}|\s*(?:[#/*+@$%;<>|~-]|\"{3}|'{3}|r?\"|\d+[.)])")
+_COMMENT = re.compile(r"\s*[\"#/*;%+>|-]+\s+")
 _WORDS = re.compile(r"\w\s+\w+\s+\Z")  # the middle of a sentence
 
 
@@ -151,7 +152,7 @@ def _piece(text: str, at: int) -> Iterator[tuple[int, str]]:
 
 def _candidates(text: str, kind: str) -> Iterator[tuple[int, str]]:
     """Sentences that begin as tasks do, where one that was put into such a text would stand."""
-    if kind in (LETTER, PROSE) and len(text) <= _MAX_LOWER:
+    if kind == LETTER and len(text) <= _MAX_LOWER:
         yield from sentences(text)
         return
     long = len(text) > _LONG
@@ -159,6 +160,8 @@ def _candidates(text: str, kind: str) -> Iterator[tuple[int, str]]:
         line = text.rfind("\n", max(0, begin - MAX_SENTENCE), begin) + 1
         before = text[max(line, begin - MAX_SENTENCE) : begin]
         if len(before) > 1 and kind == TECHNICAL and not _is_open(before, strict=long):
+            continue
+        if kind != LETTER and _COMMENT.fullmatch(before):
             continue
         piece = _sentence(text, begin)
         if kind == TECHNICAL and not _is_whole(piece):

@@ -191,8 +191,8 @@ def pairs() -> tuple[tuple[str, frozenset[bytes], frozenset[bytes], re.Pattern[s
 def reply() -> re.Pattern[str]:
     """Talk of the answer that the reader is going to give."""
     return re.compile(
-        r"\byour (?:\w+ ){0,2}(?:response|answer|repl(?:y|ies)|output|elucidation|completion"
-        r"|reaction"
+        r"\byour (?!own\b|commit\b)(?:\w+ ){0,2}"
+        r"(?:response|answer|repl(?:y|ies)|output|elucidation|completion|reaction"
         r"|explanation|message|summary|translation|text|sentences?|writing|wording)s?(?:'s?)?\b"
         r"|\b(?:respond|answer|reply|speak|communicate(?! with))(?: (?:only|back"
         r"|to (?:me|everything|all|every|any)))?(?: \w+)? (?:with|in|using|like|as(?! if))\b"
@@ -222,7 +222,8 @@ def thanks() -> re.Pattern[str]:
 def answer() -> re.Pattern[str]:
     """The answer itself, by the words that mean nothing else."""
     return re.compile(
-        r"\byour (?:\w+ ){0,2}(?:response|answer|reply|replies|output|completion|elucidation)s?\b",
+        r"\byour (?!own\b)(?:\w+ ){0,2}"
+        r"(?:response|answer|reply|replies|output|completion|elucidation)s?\b",
     )
 
 
@@ -287,14 +288,15 @@ def garbling() -> re.Pattern[str]:
 def letters() -> re.Pattern[str]:
     """What is garbled: letters, words, the encoding of a text."""
     return re.compile(
-        r"\b(?:(?:every|each|all|the|any|some|random|certain|first|last|second|third|fourth"
-        r"|fifth|other|common|key) (?:\w+ )?(?:letters?|words?|vowels?|consonants?|sentences?"
-        r"|nouns?|verbs?|adjectives?)|letters (?:in|of|with|by)|vowels?|consonants?|typos"
+        r"\b(?:(?:every|each|random|certain|first|last|second|third|fourth|fifth|other)"
+        r" (?:\w+ )?(?:letter|word|vowel|consonant|sentence|noun|verb|adjective)s?"
+        r"|(?:all|the|any|some|common|key) (?:\w+ )?(?:letters|words|vowels|consonants|sentences"
+        r"|nouns|verbs|adjectives)|letters (?:in|of|with|by)|vowels?|consonants?|typos"
         r"|misspellings?|anagrams?|pig latin|leet(?:speak)?|homophonic"
         r"|without (?:any )?(?:spaces|punctuation)|keyboard symbols)\b"
-        r"|\b(?:in|into|to|using|with|as|by) (?:an? |the )?(?:\w+ )?(?:emojis?|emoticons?"
-        r"|base ?(?:16|32|58|64|85)|hexadecimal|binary|morse(?: code)?|rot ?-?13|caesar|cipher"
-        r"|ciphertext|upper ?case|all caps)\b(?![^.!?]*[=({\[])"
+        r"|\b(?:in|into|to|using|with|as) (?:an? |the )?(?:\w+ )?(?:emojis?|emoticons?"
+        r"|base ?(?:16|32|58|64|85)|(?:hexadecimal|binary)(?! \w+s\b)(?!:)|morse(?: code)?"
+        r"|rot ?-?13|caesar|cipher|ciphertext|upper ?case|all caps)\b(?![^.!?]*[=({\[])"
     )
 
 

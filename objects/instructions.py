@@ -40,6 +40,7 @@ CONVENTION = frozenset(("commit",))  # kinds whose texts are requests by custom,
 
 _BLOCK = 900  # code points that are looked at together
 _OVERLAP = 240  # of them that are looked at with the next ones too, so that no form is cut
+_NEAR = 60  # code points from a verb to what it garbles
 _MANUAL = 2000  # code points of a text of technical form from which on it shows commands
 _TOGETHER = 160  # code points between two signs of one advice, at most
 
@@ -151,7 +152,7 @@ def _of_sentence(piece: str) -> Iterator[str]:
         yield "reply"
     if words.relay().match(bare):
         yield "relay"
-    if imperative and words.garbling().search(bare) and words.letters().search(bare):
+    if imperative and words.garbling().search(bare) and words.letters().search(bare[:_NEAR]):
         yield "encode"
     if _hands_code(low, bare, imperative):
         yield "code"
@@ -193,7 +194,8 @@ def _shortcuts(text: str, low: str, held: set[bytes], *, manual: bool) -> Iterat
     if not advice.FETCHES.isdisjoint(held):
         for name, pattern in advice.dangers():
             for match in pattern.finditer(text):
-                if not (manual and _is_shown(text, match.start())):
+                shown = manual and name == "remote-code" and _is_shown(text, match.start())
+                if not shown:
                     yield name
                     break
     signs = advice.index().in_text(held, low)

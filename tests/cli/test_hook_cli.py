@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -232,7 +233,7 @@ def test_nothing_heavy_is_imported_for_an_empty_spool(filled: Any) -> None:
         " if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run(
-        [*filled.prefix, shutil.which("python") or "python3", "-c", program, "log"],
+        [*filled.prefix, sys.executable, "-c", program, "log"],
         env=filled.environment(),
         cwd=filled.cwd,
         capture_output=True,
