@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remem.cli.context import Context
+    from remem.cli.settings import Settings
     from remem.hooks.drain import Drained, Rules
     from remem.hooks.intake import Intake
     from remem.objects.scope import Actor
@@ -121,7 +122,8 @@ def actor(context: Context) -> Actor:
     """
     from remem.hooks.drain import actor_for
 
-    return actor_for(_filed(context, "tenant"), _filed(context, "profile"))
+    filed = _filed(context)
+    return actor_for(filed.text("tenant"), filed.text("profile"))
 
 
 def rules(context: Context) -> Rules:
@@ -129,11 +131,7 @@ def rules(context: Context) -> Rules:
     from remem.hooks.drain import Rules
     from remem.hooks.ignore import Ignore
 
-    return Rules(
-        Ignore(),
-        _filed(context, "collection"),
-        context.limit_b,
-    )
+    return Rules(Ignore(), _filed(context).text("collection"), context.limit_b)
 
 
 def scratch(context: Context) -> Sequence[str]:
@@ -142,11 +140,11 @@ def scratch(context: Context) -> Sequence[str]:
     return [path for path in (named, f"/run/user/{os.geteuid()}", "/dev/shm") if path]
 
 
-def _filed(context: Context, key: str) -> str:
-    """A setting as the files have it, whatever was given to this command."""
+def _filed(context: Context) -> Settings:
+    """The settings as the files have them, whatever was given to this command."""
     from remem.cli.settings import Settings
 
     kept = {k: v for k, v in context.environ.items() if not k.startswith("REMEM_")}
     settings = Settings({}, kept)
     settings.use_store(context.root)
-    return settings.text(key)
+    return settings

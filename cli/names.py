@@ -44,6 +44,17 @@ def resolve(context: Context, reader: Reader, text: str) -> Found:
     return reader.find(text) if text != LAST else naming.resolve(reader, context.scope(), text)
 
 
+def each(context: Context, texts: list[str]) -> list[Found]:
+    """What ID arguments name in this collection, each ref once, in the order given.
+
+    Raises:
+        UsageError, NotFound, AmbiguousId: as `resolve` does.
+    """
+    with snapshot(context) as reader:
+        named = [resolve(context, reader, text) for text in texts]
+    return list({found.ref: found for found in named}.values())
+
+
 def living(context: Context, reader: Reader, text: str) -> Found:
     """What an ID argument names, for commands that show its content.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from remem.cli.settings import home
 from remem.objects import instant
 from remem.objects.errors import UsageError
-from remem.objects.views import WITHHELD, Lens
+from remem.objects.views import INCLUDABLE, Lens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from remem.index.hits import Answer
     from remem.objects.store import Store
 
-INCLUDABLE = WITHHELD - {"erased"}
 SLOW_ENTRIES = 5000  # from here on projecting is announced
 
 

@@ -13,7 +13,7 @@ from remem.hooks import results, shaping
 from remem.hooks.options import Options
 from remem.objects import instant
 from remem.objects.errors import RememError, ScopeRefused, UsageError
-from remem.objects.views import VIEWS, WITHHELD, Lens
+from remem.objects.views import INCLUDABLE, VIEWS, Lens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -32,10 +32,7 @@ if TYPE_CHECKING:
     When = datetime | int
     Progress = Callable[[str, int, int], None]
 
-MAX_QUERY = 100_000  # characters; more cannot be a question
-MAX_LIMIT = 10_000
 MAX_WARNINGS = 50
-INCLUDABLE = WITHHELD - {"erased"}
 
 
 class Asking:
@@ -418,12 +415,11 @@ def check(question: Question) -> None:
     Raises:
         UsageError: it is empty or too long, or wants too few or too many hits.
     """
-    asked = question.text.strip() or question.ran or question.kinds or question.role
-    if not asked and question.since is None and question.until is None:
+    from remem.index.hits import MAX_LIMIT, check_size
+
+    if question.is_empty:
         raise UsageError("the question is empty", hint="ask in some words, or give a filter")
-    if len(question.text) > MAX_QUERY:
-        size = len(question.text)
-        raise UsageError(f"the question has {size:,} characters, at most {MAX_QUERY:,} do")
+    check_size(question)
     if not 0 < question.limit <= MAX_LIMIT:
         raise UsageError(f"the limit must be between 1 and {MAX_LIMIT:,}")
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from remem.hooks.sources._history import KIND, URI, command_id
-from remem.objects import oid, refs
+from remem.objects import refs
 from remem.objects.model import Observation
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def give_name(tx: Tx, record: Incoming, name: str, ref: bytes) -> None:
         return
     place = tx.place(record.collection, record.agent, record.session)
     part = tx.part(place)
-    key = part.prefix + _key(part, name)
+    key = _key(part, name)
     if tx.txn.get("sources", key) is None:
         tx.txn.put("sources", key, ref)
 
@@ -79,15 +79,11 @@ def look(tx: Tx, record: Incoming) -> tuple[str, bool]:
 
 def _ref(tx: Tx, part: Part, name: str) -> bytes | None:
     """The ref of a name, if it can be seen."""
-    ref = tx.txn.get("sources", part.prefix + _key(part, name))
+    ref = tx.txn.get("sources", _key(part, name))
     state = None if ref is None else tx.reader.state(part, ref)
     return ref if state is not None and state.status not in _GONE else None
 
 
-def _key(part: Part, name: str) -> bytes:
-    return _digest(part.key, name)
-
-
 @lru_cache(4)  # it is looked up, and then given
-def _digest(key: bytes, name: str) -> bytes:
-    return oid.keyed(key, URI.encode(), name.encode())
+def _key(part: Part, name: str) -> bytes:
+    return part.source_key(URI, name)

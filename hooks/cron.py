@@ -133,11 +133,6 @@ def text(place: Place) -> str:
     return _block(place, "").decode("utf-8", "backslashreplace")
 
 
-def is_installed(place: Place) -> bool:
-    """Whether the store of a place is on a schedule."""
-    return status(place)[0].state != "missing"
-
-
 # -- the job ------------------------------------------------------------------------------------
 
 

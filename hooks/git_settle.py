@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.hooks.ingest import Sum
-from remem.objects import correct, oid, refs
+from remem.objects import correct, refs
 from remem.objects.admit import admit
 from remem.objects.derive.outline import ID_END, KIND
 from remem.objects.errors import Refused, RememError, UsageError
@@ -275,7 +275,7 @@ def _find(tx: Tx, part: Part, uri: str, name: str) -> Found | None:
 
 
 def _known(tx: Tx, part: Part, uri: str, name: str) -> bytes | None:
-    return tx.txn.get("sources", part.prefix + oid.keyed(part.key, uri.encode(), name.encode()))
+    return tx.txn.get("sources", part.source_key(uri, name))
 
 
 def _part(tx: Tx, record: Incoming) -> Part | None:

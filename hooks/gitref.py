@@ -12,6 +12,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
+from remem.hooks import gitenv
 from remem.objects.errors import NotFound, StoreError, StoreLocked
 
 if TYPE_CHECKING:
@@ -51,15 +52,7 @@ class Checkpoints:
             NotFound: the folder belongs to no repository.
             StoreError: there is no git.
         """
-        self._env = {key: value for key, value in environ.items() if not key.startswith("GIT_")} | {
-            "GIT_NO_REPLACE_OBJECTS": "1",
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_TERMINAL_PROMPT": "0",
-            "LC_ALL": "C",
-            "LANGUAGE": "C",
-            **_IDENTITY,
-        }
+        self._env = gitenv.clean(environ) | _IDENTITY
         self._start = ["git", "-C", folder, "--no-pager"]
         for setting in _SETTINGS:
             self._start += ["-c", setting]

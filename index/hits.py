@@ -9,7 +9,7 @@ import msgspec
 from remem.index.analyze import terms
 from remem.index.ran import Ran
 from remem.objects import evidence, refs
-from remem.objects.errors import RememError
+from remem.objects.errors import RememError, UsageError
 from remem.objects.model import Observation, Scope, Source
 from remem.objects.summaries import Stale
 from remem.objects.views import Lens
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MODES = ("hybrid", "lexical", "vector")
 QUOTE = 240  # characters of a quote
+MAX_QUERY = 100_000  # characters; more cannot be a question
+MAX_LIMIT = 10_000  # hits
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -54,6 +56,23 @@ class Question(msgspec.Struct, frozen=True):
     auto: bool = False
     ran: Ran = Ran()
     here: Here | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """True when neither words nor a filter ask for anything."""
+        asked = self.text.strip() or self.ran or self.kinds or self.role
+        return not asked and self.since is None and self.until is None
+
+
+def check_size(question: Question) -> None:
+    """Raise for a text that cannot be a question.
+
+    Raises:
+        UsageError: it is too long.
+    """
+    size = len(question.text)
+    if size > MAX_QUERY:
+        raise UsageError(f"the question has {size:,} characters, at most {MAX_QUERY:,} do")
 
 
 class Cite(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import encode, gate, lists, oid, receipts, refs, tombs, withheld
+from remem.objects import encode, gate, lists, receipts, refs, tombs, withheld
 from remem.objects.errors import BadInput, UsageError
 from remem.objects.model import ORIGINS, ROLES, Incoming, Observation, Source
 from remem.objects.receipts import Receipt
@@ -118,9 +118,7 @@ def admit(
         reason = reason or withheld.HELD_BEFORE
     source_key = b""
     if record.source_id:
-        source_key = part.prefix + oid.keyed(
-            part.key, record.source_uri.encode(), record.source_id.encode()
-        )
+        source_key = part.source_key(record.source_uri, record.source_id)
         known = tx.txn.get("sources", source_key)
         if known is not None and tombs.blocks(tx, part, known):
             tx.refuse("add", "tombstone", part.number, known)
@@ -171,7 +169,7 @@ def admit(
             return Admitted(object_id, ref, "known", receipt)
         # Said again after it was replaced, or forgotten and let back: new evidence, of now, unless
         # that was said already.
-        again_key = part.prefix + oid.keyed(part.key, b"", b"again", object_id)
+        again_key = part.again_key(object_id)
         again = tx.txn.get("sources", again_key)
         later = None if again is None else tx.reader.state(part, again)
         if again is not None and later is not None and _holds(tx, part, later, again):

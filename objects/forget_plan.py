@@ -139,8 +139,8 @@ def _outlines(reader: Reader, items: Iterable[Item]) -> list[Item]:
         obj = None if state.head is None else reader.object(part, state.head)
         if not isinstance(obj, Observation) or obj.kind != COMMIT or obj.source is None:
             continue
-        digest = oid.keyed(part.key, obj.source.uri.encode(), (obj.source.id + ID_END).encode())
-        outline = reader.txn.get("sources", part.prefix + digest)
+        key = part.source_key(obj.source.uri, obj.source.id + ID_END)
+        outline = reader.txn.get("sources", key)
         told = None if outline is None else reader.state(part, outline)
         if outline is not None and told is not None and told.status != ERASED:
             found.append((part, outline))

@@ -191,10 +191,10 @@ class ObjectCheck:
             self.found.bad_object(object_id, "its salt was not made with the partition's key")
             return
         own_id = _own_id(obj, part)
-        twin = oid.keyed(part.key, b"", b"twin", own_id)
-        if object_id == ref and self.txn.get("sources", part.prefix + twin) is None:
+        twin = part.twin_key(own_id)
+        if object_id == ref and self.txn.get("sources", twin) is None:
             what = f"it is missing, ref {ref.hex()} stands for {own_id.hex()}"
-            self.found.problem(f"source {twin.hex()}", what)
+            self.found.problem(f"source {twin[4:].hex()}", what)
 
     def _scope(self, prefix: bytes, lane: int) -> Scope | None:
         """The scope that a lane of a partition stands for."""
@@ -242,7 +242,7 @@ class ObjectCheck:
         return cached is not None and _erased(cached)
 
     def _check_source(self, part: Part, source: Source, ref: bytes) -> None:
-        key = part.prefix + oid.keyed(part.key, source.uri.encode(), source.id.encode())
+        key = part.source_key(source.uri, source.id)
         listed = self.txn.get("sources", key)
         where = f"source {key[4:].hex()}"
         if listed is None:

@@ -107,8 +107,7 @@ class Objects:
             self.tx.add_twin(part, own_id, change.ref)
         source = obj.source if isinstance(obj, Observation) else None
         if source is not None and source.id:
-            key = oid.keyed(part.key, source.uri.encode(), source.id.encode())
-            txn.put_new("sources", part.prefix + key, change.ref)
+            txn.put_new("sources", part.source_key(source.uri, source.id), change.ref)
         return pack_facts.join(self.tx, part, change.ref, obj, change.chain)
 
     def cite(self, part: Part, ref: bytes, before: bytes | None, after: bytes) -> None:

@@ -46,6 +46,18 @@ class Part(msgspec.Struct, frozen=True, array_like=True, dict=True):
         """The four bytes with which the keys of this partition begin."""
         return self.number.to_bytes(4, "big")
 
+    def source_key(self, uri: str, id: str) -> bytes:
+        """Key in ``sources`` of what came in under a source's own id."""
+        return self.prefix + oid.keyed(self.key, uri.encode(), id.encode())
+
+    def twin_key(self, own_id: bytes) -> bytes:
+        """Key in ``sources`` of what stands for an object, which a pack brought under its salt."""
+        return self.prefix + oid.keyed(self.key, b"", b"twin", own_id)
+
+    def again_key(self, object_id: bytes) -> bytes:
+        """Key in ``sources`` of what was said again after an object was replaced."""
+        return self.prefix + oid.keyed(self.key, b"", b"again", object_id)
+
 
 class Found(msgspec.Struct, frozen=True):
     """What an id names: a ref and, when the id was that of one revision, that revision."""

@@ -179,11 +179,11 @@ class Tx:
 
     def twin(self, part: Part, own_id: bytes) -> bytes | None:
         """The ref that a pack brought for what would have this id, had it been made here."""
-        return self.txn.get("sources", _twin_key(part, own_id))
+        return self.txn.get("sources", part.twin_key(own_id))
 
     def add_twin(self, part: Part, own_id: bytes, ref: bytes) -> None:
         """Let the id that evidence would have here lead to the ref that a pack brought."""
-        self.txn.put_new("sources", _twin_key(part, own_id), ref)
+        self.txn.put_new("sources", part.twin_key(own_id), ref)
 
     # -- the ref log --------------------------------------------------------------------------
 
@@ -453,7 +453,3 @@ def _guard(txn: Txn) -> Guard | None:
     from remem.objects import signing
 
     return signing.guard(txn)
-
-
-def _twin_key(part: Part, own_id: bytes) -> bytes:
-    return part.prefix + oid.keyed(part.key, b"", b"twin", own_id)

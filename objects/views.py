@@ -37,6 +37,7 @@ VIEWS = ("now", "history", "changes")
 WITHHELD = frozenset(
     ("quarantined", "pending", "orphaned", "rejected", "expired", "user_belief", "erased")
 )
+INCLUDABLE = WITHHELD - {"erased"}  # those that a reader may ask for by name
 CURRENT, HISTORICAL, CHANGED = "current", "historical", "changed"
 MAX_STEPS = 100_000  # from one statement to the one that holds in its place
 

@@ -87,9 +87,7 @@ def _done(context: Context, ids: list[str], note: str) -> int:
         raise UsageError("done needs the id of a loop", hint="'remem loops' lists them")
     store = context.store()
     limit_b = context.limit_b
-    with names.snapshot(context) as reader:
-        named = [names.resolve(context, reader, text) for text in ids]
-    items = list({found.ref: found for found in named}.values())
+    items = names.each(context, ids)
 
     def change(tx: Tx) -> None:
         for found in items:

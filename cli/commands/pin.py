@@ -55,9 +55,7 @@ def _say(context: Context, object_id: bytes, ref: bytes, new: bool) -> None:
 def unpin(context: Context, *, ids: list[str]) -> int:
     """Take pins out."""
     store = context.store()
-    with names.snapshot(context) as reader:
-        named = [names.resolve(context, reader, text) for text in ids]
-    items = list({found.ref: found for found in named}.values())
+    items = names.each(context, ids)
     done = store.write(context.actor(), lambda tx: [pins.unpin(tx, found) for found in items])
     gone = [found.ref for found, was in zip(items, done, strict=True) if was]
     same = len(items) - len(gone)

@@ -110,8 +110,9 @@ def cat_object(
         found = living(context, reader, id)
         object_id = found.revision or found.ref
         if found.state.type > refs.MEMORY:
-            kept = _bookkeeping(reader, found, object_id, raw)
-            return _print_kept(context, object_id, found.state, *kept, (type, size, bytes))
+            kept, stored = _bookkeeping(reader, found, object_id, raw)
+            told = {"status": refs.STATUSES[found.state.status], "object": describe.fields(kept)}
+            return _print_stored(context, object_id, stored, (type, size, bytes), told)
         obj = describe.fetch(reader, found.part, object_id)
         data = reader.object_bytes(found.part, object_id)
         if obj is None and refs.STATUSES[found.state.status] in WITHHELD:
@@ -120,24 +121,11 @@ def cat_object(
             raise NotFound(f"the bytes of '{describe.short(object_id)}' are gone")
         receipt = describe.receipt(reader, found.part, object_id, obj)
         status = refs.STATUSES[found.state.status]
-    out = sys.stdout.buffer
     if raw:
-        out.write(describe.raw(obj))
-    elif bytes:
-        out.write(data)
-    elif type or size:
-        answer = describe.type_of(data) if type else len(data)
-        if context.json:
-            context.emit(answer)
-        else:
-            context.out(str(answer))
-    else:
-        value: Json = {"id": object_id.hex(), "type": describe.type_of(data), "size": len(data)}
-        value["status"] = status
-        value |= describe.content(obj)
-        value["receipt"] = receipt
-        out.write(describe.json_line(value) + b"\n")
-    return 0
+        sys.stdout.buffer.write(describe.raw(obj))
+        return 0
+    told = {"status": status, **describe.content(obj), "receipt": receipt}
+    return _print_stored(context, object_id, data, (type, size, bytes), told)
 
 
 def _bookkeeping(reader: Reader, found: Found, object_id: bytes, raw: bool) -> tuple[Stored, bytes]:
@@ -151,15 +139,10 @@ def _bookkeeping(reader: Reader, found: Found, object_id: bytes, raw: bool) -> t
     return reader.bookkeeping(found.part, object_id), data
 
 
-def _print_kept(
-    context: Context,
-    object_id: bytes,
-    state: refs.RefState,
-    obj: Stored,
-    data: bytes,
-    wanted: tuple[bool, bool, bool],
+def _print_stored(
+    context: Context, object_id: bytes, data: bytes, wanted: tuple[bool, bool, bool], told: Json
 ) -> int:
-    """Print a draft or a run: its type, size or bytes, else its fields."""
+    """Print the type, the size or the bytes of an object, else all that is told of it."""
     type, size, plain = wanted
     out = sys.stdout.buffer
     if plain:
@@ -172,9 +155,7 @@ def _print_kept(
             context.out(str(answer))
     else:
         value: Json = {"id": object_id.hex(), "type": describe.type_of(data), "size": len(data)}
-        value["status"] = refs.STATUSES[state.status]
-        value["object"] = describe.fields(obj)
-        out.write(describe.json_line(value) + b"\n")
+        out.write(describe.json_line(value | told) + b"\n")
     return 0
 
 

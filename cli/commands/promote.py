@@ -16,9 +16,7 @@ def run(context: Context, *, ids: list[str], reason: str | None) -> int:
     """Promote all of them, or none."""
     word = refs.given_reason(reason)
     store = context.store()
-    with names.snapshot(context) as reader:
-        named = [names.resolve(context, reader, text) for text in ids]
-    items = list({found.ref: found for found in named}.values())
+    items = names.each(context, ids)
     done = store.write(
         context.actor(), lambda tx: [tiers.promote(tx, found, reason=word) for found in items]
     )

@@ -9,6 +9,7 @@ from remem.cli import here, reading
 from remem.cli.context import Context
 from remem.cli.hits import answer_value, hit_lines
 from remem.index import confidence
+from remem.index.hits import MAX_LIMIT, check_size
 from remem.index.ran import Ran
 from remem.index.recall import MODES, Question, Searcher
 from remem.objects import instant
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remem.index.engine import Engine
-
-MAX_QUERY = 100_000  # characters; more cannot be a question
-MAX_LIMIT = 10_000
 
 
 def run(
@@ -104,15 +102,12 @@ def run(
 
 
 def _check_query(question: Question) -> None:
-    text = question.text
-    filtered = question.ran or question.kinds or question.role
-    if not text and not filtered and question.since is None and question.until is None:
+    if question.is_empty:
         raise UsageError(
             "the question is empty",
             hint="remem recall 'some words', or a filter such as --since or --cwd",
         )
-    if len(text) > MAX_QUERY:
-        raise UsageError(f"the question has {len(text):,} characters, at most {MAX_QUERY:,} do")
+    check_size(question)
 
 
 def _bounded(limit: int) -> int:

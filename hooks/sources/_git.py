@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Mapping
 from typing import IO
 
+from remem.hooks import gitenv
 from remem.hooks.identity import normalise_url
 from remem.objects.errors import BadInput, RememError
 
@@ -44,16 +45,10 @@ class Git:
             raise BadInput(f"no such folder: '{path}'")
         self.path = path
         self.complaint = ""
-        self._env = {key: value for key, value in env.items() if not key.startswith("GIT_")} | {
+        self._env = gitenv.clean(env) | {
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_NO_REPLACE_OBJECTS": "1",
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_TERMINAL_PROMPT": "0",
-            "LC_ALL": "C",
-            "LANGUAGE": "C",
         }
         self._start = ["git", "-C", path, "--no-pager", "--no-optional-locks"]
         for setting in _SETTINGS:
