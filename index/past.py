@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from remem.index.timewords import QUESTION_CHARS, past_question, periods
 
 if TYPE_CHECKING:
@@ -19,7 +21,27 @@ _STATE = re.compile(
     rf"\b(?:was|were|used to)\b|\bdid\b(?:\W+\w+){{1,4}}?\W+(?:{_STATES})\b", re.IGNORECASE
 )
 _IN = re.compile(r"\b(?:in|on|during|between|throughout|within)\b\W*$", re.IGNORECASE)
+_SMALL = frozenset("in on during between throughout within and the of to from until a".split())
+_WORD = re.compile(r"\w+")
 _LEADS = re.compile(r"\W*(?:in|on|during|between|throughout|within)\b", re.IGNORECASE)
+
+
+class Window(msgspec.Struct, frozen=True):
+    """A period in which a question wants to look.
+
+    Attributes:
+        start: first instant, microseconds UTC.
+        end: first instant after it.
+        words: by which the question names it, in lower case.
+    """
+
+    start: int
+    end: int
+    words: frozenset[str] = frozenset()
+
+    def named_in(self, text: str) -> bool:
+        """Whether a text names the period by the same words: "the 2023 summit" speaks of 2023."""
+        return bool(self.words) and self.words.issubset(_WORD.findall(text.lower()))
 
 
 def about_past(text: str, lens: Lens) -> str | None:
@@ -40,6 +62,21 @@ def about_past(text: str, lens: Lens) -> str | None:
         if period.end <= lens.now and period.kind != "open":
             return " ".join(text[period.span[0] : period.span[1]].split())
     return None
+
+
+def windows(text: str, *, now: int) -> tuple[list[tuple[int, int]], list[Window]]:
+    """Periods that a question names, [start, end), and those of them that all must lie in."""
+    found = [p for p in periods(text, now=now) if not p.recurring]
+    strict = [
+        Window(p.start, p.end, _named(text, p.span))
+        for p in found
+        if p.kind == "absolute" and within(text, p.span)
+    ]
+    return [(p.start, p.end) for p in found], strict
+
+
+def _named(text: str, span: tuple[int, int]) -> frozenset[str]:
+    return frozenset(_WORD.findall(text[span[0] : span[1]].lower())) - _SMALL
 
 
 def within(text: str, span: tuple[int, int]) -> bool:

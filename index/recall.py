@@ -19,9 +19,8 @@ from remem.index.fields import ROLE, clean
 from remem.index.gather import Pool
 from remem.index.hits import MODES, QUOTE, Answer, Cite, Hit, Question, excerpt, matches
 from remem.index.listing import newest
-from remem.index.past import about_past, within
+from remem.index.past import about_past, windows
 from remem.index.scan import Scan
-from remem.index.timewords import periods
 from remem.index.truths import Collector
 from remem.objects import kv
 from remem.objects.errors import RememError
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remem.index.dense import F32, Dense
-    from remem.index.truths import Ranked, Windows
+    from remem.index.past import Window
+    from remem.index.truths import Ranked
     from remem.objects.kv import Env, Txn
     from remem.objects.reader import Part, Reader
     from remem.objects.scope import Grant
@@ -162,7 +162,7 @@ class Look:
         self.degraded = degraded
         self.terms = query_terms(question.text)
         self.eye = Eye(question.lens, reader)
-        self.periods, self.windows = named_periods(question)
+        self.periods, self.windows = windows(question.text, now=question.lens.now)
         self.must: list[bytes] = []
         if question.role:
             self.must.append(ROLE + clean(question.role))
@@ -190,7 +190,7 @@ class Look:
         self._top_lexical = max(tops, default=0.0)
         self._top_vector = max((pool.top_vector for pool in pools), default=0.0)
         found = self._collect(None)
-        if self.windows is not None and found:
+        if self.windows and found:
             inside = self._collect(self.windows, least=MATCHES * found[0].score)
             if inside:
                 return inside
@@ -234,7 +234,7 @@ class Look:
             tail.weigh()
             self._tails[part.number] = tail
 
-    def _collect(self, windows: Windows | None, least: float | None = None) -> list[Hit]:
+    def _collect(self, windows: list[Window] | None, least: float | None = None) -> list[Hit]:
         """Hits of all partitions.
 
         Args:
@@ -260,12 +260,3 @@ class Look:
         stale = tail.touched
         kept = (found for found in indexed if found[2] not in stale)
         return merge(kept, tail.ranked(self._top_lexical), key=lambda found: -found[0])
-
-
-def named_periods(question: Question) -> tuple[Windows, Windows | None]:
-    """Periods that a question names: those that count for more, those that all must lie in."""
-    found = [p for p in periods(question.text, now=question.lens.now) if not p.recurring]
-    strict = [
-        (p.start, p.end) for p in found if p.kind == "absolute" and within(question.text, p.span)
-    ]
-    return [(p.start, p.end) for p in found], strict or None

@@ -22,9 +22,10 @@ from remem.objects.model import Memory, Observation
 from remem.objects.views import CURRENT, HISTORICAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from remem.index.hits import Question
+    from remem.index.past import Window
     from remem.objects.reader import Part
     from remem.objects.views import Eye
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     # score, partition, ref, object id, log entry that brought it (0: unknown), parts of the score,
     # confidence
     Ranked = tuple[float, Part, bytes, bytes, int, Scores, float]
-    Windows = list[tuple[int, int]]
 
 ALIKE = 0.35  # share of the words of two statements that both have, to count as alike
 ALIKE_DEPTH = 20  # hits that are compared with each other
@@ -48,7 +48,7 @@ class Collector:
         eye: Eye,
         question: Question,
         wanted: list[tuple[bytes, float]],
-        windows: Windows | None = None,
+        windows: Sequence[Window] | None = None,
     ) -> None:
         """Begin an answer.
 
@@ -56,7 +56,8 @@ class Collector:
             eye: the question's lens at the snapshot.
             question: what is asked.
             wanted: terms of the question, with their weights.
-            windows: only what was said, or held, in one of these periods; None for any time.
+            windows: only what was said in one of these periods, held then or speaks of it; None for
+                any time.
         """
         self.eye = eye
         self.question = question
@@ -198,9 +199,12 @@ class Collector:
                 if not p.recurring and (dated or p.kind == "absolute")
             ]
         return any(
-            begins < end and (ends is None or ends > start)
-            for start, end in self.windows
-            for begins, ends in spans
+            window.named_in(obj.text)
+            or any(
+                begins < window.end and (ends is None or ends > window.start)
+                for begins, ends in spans
+            )
+            for window in self.windows
         )
 
     # -- folding ------------------------------------------------------------------------------

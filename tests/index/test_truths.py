@@ -323,3 +323,18 @@ def test_what_held_within_a_period_is_in_it(world: Asking) -> None:
         world.fact("Ann", "lives_in", city, start=at(year))
     answer = world.ask("where did Ann live in 2022?", auto=True)
     assert [(h.obj.text, h.truth) for h in answer.hits] == [("Ann lives in Rome", "historical")]
+
+
+def test_what_names_the_period_by_the_same_words_speaks_of_it(world: Asking) -> None:
+    """A year that stands before a noun is no date to the reader of times, but it is one."""
+    world.add("Ann gave a talk at a conference in 2023")
+    world.add("The 2023 conference gave Ann a prize for her talk")
+    world.add("Ann gave a talk at the 2024 conference")
+    world.add("Ann gave a talk at a conference")
+    found = world.found("which talk did Ann give at a conference in 2023?")
+    assert {text for text, _ in found} == {
+        "Ann gave a talk at a conference in 2023",
+        "The 2023 conference gave Ann a prize for her talk",
+    }
+    everything = world.found("which talk did Ann give at a conference?")
+    assert len(everything) == 4
