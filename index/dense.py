@@ -46,9 +46,13 @@ class Dense:
         self.warm = warm
         self._open: dict[str, VectorIndex] = {}
 
-    def encode(self, text: str) -> F32:
-        """Vector of a question."""
-        return self.embedder.encode_query(text)
+    def encode(self, texts: Sequence[str]) -> F32:
+        """Vectors of questions: float32 (n, dim), unit length.
+
+        Raises:
+            RememError: the embedder failed.
+        """
+        return self.embedder.encode(texts)
 
     def index(self, store: Store, part: Part) -> VectorIndex:
         """The vector index of a partition.

@@ -19,6 +19,7 @@ from remem.objects.errors import RememError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from remem.index.dense import F32
     from remem.index.recall import Look
     from remem.index.truths import Ranked
     from remem.objects.kv import Txn
@@ -44,7 +45,7 @@ class Pool:
     """
 
     def __init__(self, look: Look, txn: Txn, part: Part) -> None:
-        """Gather them.
+        """Look the words of the question up; the rest is left to `fill`.
 
         Args:
             look: the question and its snapshot.
@@ -59,20 +60,39 @@ class Pool:
         self._around: dict[int, tuple[list[int], list[int]]] = {}
         self._found: dict[int, rank.Candidate] = {}
         self._limit = max(rank.POOL, 4 * look.question.limit)
-        worded = look.mode != "vector" and bool(look.terms)
         self._hits = scoring.search(
-            txn, part.number, look.terms, must=look.must, limit=self._limit, fill=worded
+            txn,
+            part.number,
+            look.terms,
+            must=look.must,
+            limit=self._limit,
+            fill=look.mode != "vector" and bool(look.terms),
         )
+        self._vector: F32 | None = None
+        self._floor = rank.VECTOR_FLOOR
+        self._measured = False
+        self._links: dict[int, float] = {}
+        self.top_lexical = self.top_vector = 0.0
+
+    def names(self) -> frozenset[bytes]:
+        """Terms of the question that stand in the name of a speaker of the partition."""
+        return self._hits.names()
+
+    def fill(self) -> None:
+        """Gather the candidates."""
+        look = self._look
+        worded = look.mode != "vector" and bool(look.terms)
         for docno, score in self._hits.top:
             self._candidate(docno).lexical = score
-        self._vector = look.vector_without(self._hits.names())
-        dense = look.searcher.dense if self._vector is not None else None
-        near = None if dense is None else dense.near
-        self._floor = rank.VECTOR_FLOOR if near is None else near
-        self._measured = near is not None
-        if dense is not None:
+        if look.meaning is not None:
+            self._vector = look.meaning.without(self.names())
+            near = look.meaning.dense.near
+            self._measured = near is not None
+            self._floor = rank.VECTOR_FLOOR if near is None else near
             self._near(worded)
-        self._links = Entities(txn, look.reader, part).facts(look.eye, look.question.text)
+        self._links = Entities(self._txn, look.reader, self._part).facts(
+            look.eye, look.question.text
+        )
         for docno in self._links:
             if not (look.must or look.either) or self._passes(docno):
                 self._candidate(docno)
@@ -156,8 +176,9 @@ class Pool:
     def _near(self, worded: bool) -> None:
         """Add the nearest vectors to the candidates, and vector scores to those that are there."""
         look, part, limit = self._look, self._part, self._limit
-        dense, vector = look.searcher.dense, self._vector
-        assert dense is not None and vector is not None
+        meaning, vector = look.meaning, self._vector
+        assert meaning is not None and vector is not None
+        dense = meaning.dense
         store = look.searcher.store
         taken = passed = 0
         try:
@@ -181,11 +202,11 @@ class Pool:
     def _compare(self, docnos: Iterable[int]) -> None:
         """Compare the vectors of candidates with that of the question."""
         look = self._look
-        if look.searcher.dense is None or self._vector is None:
+        if look.meaning is None or self._vector is None:
             return
         left = {self._rows[docno].seq: self._found[docno] for docno in docnos}
         try:
-            found = look.searcher.dense.scores(
+            found = look.meaning.dense.scores(
                 look.searcher.store, self._part, self._vector, list(left)
             )
         except RememError as error:

@@ -29,7 +29,8 @@ from remem.objects.views import Eye
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from remem.index.dense import F32, Dense
+    from remem.index.dense import Dense
+    from remem.index.meaning import Meaning
     from remem.index.past import Window
     from remem.index.truths import Ranked
     from remem.objects.kv import Env, Txn
@@ -81,12 +82,12 @@ class Searcher:
         if reason is not None:
             lens = msgspec.structs.replace(question.lens, view="history")
             question = msgspec.structs.replace(question, lens=lens)
-        mode, vector = self._vector(question, degraded)
+        meaning = self._meaning(question, degraded)
         try:
-            hits = self._look(question, mode, vector, degraded, indexed=True)
+            hits, mode = self._look(question, meaning, degraded, indexed=True)
         except (RememError, OSError) as error:  # of the truth it is raised again without the index
             degraded.append(f"lexical: {error}")
-            hits = self._look(question, mode, vector, degraded, indexed=False)
+            hits, mode = self._look(question, meaning, degraded, indexed=False)
         said = "; ".join(dict.fromkeys(degraded)) or None
         sure = confidence.of_answer(hit.confidence for hit in hits)
         return Answer(hits, mode, said, question.lens.view, reason, sure)
@@ -94,13 +95,12 @@ class Searcher:
     def _look(
         self,
         question: Question,
-        mode: str,
-        vector: F32 | None,
+        meaning: Meaning | None,
         degraded: list[str],
         *,
         indexed: bool,
-    ) -> list[Hit]:
-        """Hits on one pair of snapshots.
+    ) -> tuple[list[Hit], str]:
+        """Hits on one pair of snapshots, and the mode in which they were found.
 
         That of the index is taken first: it may then lag behind the truth, but never be ahead.
         """
@@ -112,7 +112,8 @@ class Searcher:
                 if not project.current_stamp(txn):
                     txn = None
             reader = held.enter_context(self.store.read(self.grant))
-            return Look(self, reader, question, mode, vector, degraded).run(txn)
+            look = Look(self, reader, question, meaning, degraded)
+            return look.run(txn), look.mode
 
     def _lexical(self) -> Env | None:
         """The inverted index of the present generation, opened once and let go when it is left."""
@@ -126,19 +127,17 @@ class Searcher:
                 self._env = path, env
         return None if self._env is None else self._env[1]
 
-    def _vector(self, question: Question, degraded: list[str]) -> tuple[str, F32 | None]:
-        """The mode that can be used, and the question's vector."""
+    def _meaning(self, question: Question, degraded: list[str]) -> Meaning | None:
+        """What vectors the question has, or None where it is asked by its words alone."""
         if question.mode == "lexical" or not question.text:
-            return "lexical", None
+            return None
         if self.dense is None:
             if question.mode == "vector":
                 degraded.append("no embedder: lexical ranking instead")
-            return "lexical", None
-        try:
-            return question.mode, self.dense.encode(question.text)
-        except RememError as error:
-            degraded.append(str(error))
-            return "lexical", None
+            return None
+        from remem.index.meaning import Meaning
+
+        return Meaning(question.text, self.dense)
 
 
 class Look:
@@ -149,16 +148,15 @@ class Look:
         searcher: Searcher,
         reader: Reader,
         question: Question,
-        mode: str,
-        vector: F32 | None,
+        meaning: Meaning | None,
         degraded: list[str],
     ) -> None:
         """Bind them, and read the question."""
         self.searcher = searcher
         self.reader = reader
         self.question = question
-        self.mode = mode
-        self.vector = vector
+        self.mode = "lexical" if meaning is None else question.mode
+        self.meaning = meaning
         self.degraded = degraded
         self.terms = query_terms(question.text)
         self.eye = Eye(question.lens, reader)
@@ -174,7 +172,6 @@ class Look:
         self.must += [group[0] for group in groups if len(group) == 1]
         self.either = [group for group in groups if len(group) > 1]
         self._pools: dict[int, Pool] = {}
-        self._vectors: dict[frozenset[bytes], F32] = {}
         self._tails: dict[int, Scan] = {}
         self._top_lexical = self._top_vector = 0.0
 
@@ -183,8 +180,11 @@ class Look:
         if not self.question.text:
             listed = newest(self, txn)
             return Collector(self.eye, self.question, self.terms).collect(listed)
-        for part in self.reader.parts:
-            self._gather(txn, part)
+        self._gather(txn)
+        if not self._settle():
+            self._gather(txn)
+        for pool in self._pools.values():
+            pool.fill()
         pools, tails = self._pools.values(), self._tails.values()
         tops = [pool.top_lexical for pool in pools] + [tail.top for tail in tails]
         self._top_lexical = max(tops, default=0.0)
@@ -196,43 +196,38 @@ class Look:
                 return inside
         return found
 
-    def vector_without(self, names: frozenset[bytes]) -> F32 | None:
-        """The question's vector, halfway to that of the question without some names.
+    def _settle(self) -> bool:
+        """Work out the vectors of the question, or go on by its words.
 
-        In a conversation a speaker's name is part of most vectors and tells one turn from another
-        no better than "she" would.
+        Returns:
+            False where the words were not looked up yet.
         """
-        dense = self.searcher.dense
-        if self.vector is None or dense is None or not names:
-            return self.vector
-        found = self._vectors.get(names)
-        if found is None:
-            text = " ".join(
-                word
-                for word in self.question.text.split()
-                if not names.issuperset(term for term, _ in query_terms(word))
-            )
-            found = self.vector
-            if text:
-                found = found + dense.encode(text)
-                found = found / max(float(found @ found) ** 0.5, 1e-6)
-            self._vectors[names] = found
-        return found
+        if self.meaning is None:
+            return True
+        try:
+            self.meaning.settle([pool.names() for pool in self._pools.values()])
+        except RememError as error:
+            self.degraded.append(str(error))
+            worded, self.mode, self.meaning = self.mode != "vector", "lexical", None
+            return worded
+        return True
 
-    def _gather(self, txn: Txn | None, part: Part) -> None:
-        """Candidates of a partition: of the index, and of the log where the index ends."""
-        last = self.reader.last_seq(part)
-        at = project.cursor(txn, part.number) if txn is not None else 0
-        if at > last:
-            at, txn = 0, None
-        if txn is not None:
-            self._pools[part.number] = Pool(self, txn, part)
-        if at < last:
-            tail = Scan(self.reader, part, at, self.terms)
-            if txn is not None:
-                tail.beside(txn, part.number)
-            tail.weigh()
-            self._tails[part.number] = tail
+    def _gather(self, txn: Txn | None) -> None:
+        """What there is to look at: of each partition its index, and the log where that ends."""
+        for part in self.reader.parts:
+            last = self.reader.last_seq(part)
+            at = project.cursor(txn, part.number) if txn is not None else 0
+            index = None if at > last else txn
+            if index is None:
+                at = 0
+            else:
+                self._pools[part.number] = Pool(self, index, part)
+            if at < last:
+                tail = Scan(self.reader, part, at, self.terms)
+                if index is not None:
+                    tail.beside(index, part.number)
+                tail.weigh()
+                self._tails[part.number] = tail
 
     def _collect(self, windows: list[Window] | None, least: float | None = None) -> list[Hit]:
         """Hits of all partitions.

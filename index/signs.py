@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 BITS = 512
 WORDS = BITS // 64
 _SEED = b"remem signs 1"
-_CHUNK = 4096  # rows counted at a time: a quarter of a MB, they stay in the cache
+ROUGH = 4  # words that tell which rows are worth comparing in full
+_CHUNK = 16_384  # rows counted at a time: 128 KB a word, they stay in the cache
 
 _planes: dict[int, F32] = {}
 
@@ -60,32 +61,36 @@ def codes(vectors: NDArray[np.generic]) -> U64:
     return packed
 
 
-def distances(code: U64, words: U64) -> U16:
+def distances(code: U64, columns: U64) -> U16:
     """In how many bits codes differ from one.
 
     Args:
-        code: uint64 (WORDS,).
-        words: uint64 (n, WORDS), contiguous.
+        code: uint64 (w,), the code or the first words of it.
+        columns: uint64 (w, n), word by word.
 
     Returns:
         uint16 (n,).
     """
     import numpy as np
 
-    out = np.empty(len(words), np.uint16)
-    pattern = np.tile(code, min(_CHUNK, len(words)))
-    even, fold, shift = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0001000100010001), np.uint64(48)
-    flat = words.reshape(-1)
-    for start in range(0, len(words), _CHUNK):
-        part = flat[start * WORDS : (start + _CHUNK) * WORDS]
-        # Eight counts of up to 64 in eight bytes; added up as four and then as one of 16 bits.
-        counts = np.bitwise_count(part ^ pattern[: part.size]).view(np.uint64)
-        pairs = (counts & even) + ((counts >> np.uint64(8)) & even)
-        out[start : start + _CHUNK] = (pairs * fold) >> shift
+    rows = columns.shape[1]
+    out = np.empty(rows, np.uint16)
+    for start in range(0, rows, _CHUNK):
+        part = columns[:, start : start + _CHUNK]
+        total = out[start : start + _CHUNK]
+        total[:] = np.bitwise_count(part[0] ^ code[0])
+        for word in range(1, len(code)):
+            total += np.bitwise_count(part[word] ^ code[word])
     return out
 
 
-def reach(cosine: float, deviations: float) -> float:
-    """Bits in which codes of vectors at a cosine differ at most, but for so many deviations."""
+def reach(cosine: float, deviations: float, bits: int = BITS) -> int:
+    """Bits, of so many, in which codes of vectors at a cosine differ at most, with few exceptions.
+
+    Args:
+        cosine: of the vectors.
+        deviations: how far beyond the expected number; 2 leave out one pair in 40.
+        bits: that are compared.
+    """
     share = acos(max(-1.0, min(1.0, cosine))) / pi
-    return BITS * share + deviations * sqrt(BITS * share * (1 - share))
+    return min(bits, int(bits * share + deviations * sqrt(bits * share * (1 - share))))

@@ -207,8 +207,8 @@ class Reader:
         return data
 
     def codes(self, head: Head) -> U64:
-        """The codes of all rows, verified: uint64 (rows, signs.WORDS); zeros for dead rows."""
-        return self._read_marks(head)[1][: head.rows]
+        """The codes of all rows, verified: uint64 (signs.WORDS, rows); zeros for dead rows."""
+        return self._read_marks(head)[1][:, : head.rows]
 
     def _read_marks(self, head: Head) -> tuple[U64, U64]:
         """Sums and codes of all rows; what is in memory and did not change stays."""
@@ -219,9 +219,9 @@ class Reader:
             return sums, codes
         if sums is None or codes is None or len(sums) < head.rows:
             more: U64 = np.empty(head.rows, "<u8")
-            wider: U64 = np.empty((head.rows, vecfile.MARK_WORDS - 1), "<u8")
+            wider: U64 = np.empty((vecfile.MARK_WORDS - 1, head.rows), "<u8")
             if sums is not None and codes is not None:
-                more[: len(sums)], wider[: len(codes)] = sums, codes
+                more[: len(sums)], wider[:, : len(sums)] = sums, codes
             sums, codes = self._sums, self._codes = more, wider
         blocks = head.blocks()
         before = self._marks_of
@@ -240,7 +240,7 @@ class Reader:
                 start, end = head.span(block)[0], head.span(last - 1)[1]
                 some = buffer[: end - start]
                 self.open(head).marks(head, block, last, some)
-                sums[start:end], codes[start:end] = some[:, 0], some[:, 1:]
+                sums[start:end], codes[:, start:end] = some[:, 0], some[:, 1:].T
             block = max(last, block + 1)
         self._marks_of = head.mark_sums
         return sums, codes
@@ -255,7 +255,7 @@ class Reader:
         import numpy as np
 
         if not self._fits(head):
-            return self.open(head).some(rows, self._read_marks(head)[0][rows])
+            return self.open(head).some(head, rows, self._read_marks(head)[0][rows])
         out: I16 = np.empty((rows.size, self.dim), "<i2")
         at = np.searchsorted(rows, np.arange(head.blocks() + 1) * vecfile.BLOCK_ROWS)
         for block in np.flatnonzero(np.diff(at)).tolist():

@@ -75,7 +75,7 @@ def main(words: Sequence[str]) -> None:
             assert answer.mode == mode and not answer.degraded, answer.degraded
 
         found[mode] = timed(ask, questions)
-    found["encode"] = timed(lambda text: engine.dense and engine.dense.encode(text), questions)
+    found["encode"] = timed(lambda text: engine.dense and engine.dense.encode([text]), questions)
     found["bare_bm25"] = bare_bm25(store, questions)
     found |= vectors(store, engine, questions)
     print(json.dumps(found))
@@ -134,7 +134,7 @@ def vectors(store: Store, engine: Engine, questions: Sequence[str]) -> dict[str,
     for start, (ids, block) in index.blocks():
         rows[start : start + ids.size] = block
         numbers[start : start + ids.size] = ids
-    asked = [dense.encode(text) for text in questions]
+    asked = list(dense.encode(questions))
     draw = np.random.default_rng(7)
     session = max(lanes.values(), key=len)
     some = np.zeros(int(numbers.max()) + 1, bool)

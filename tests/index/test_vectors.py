@@ -248,7 +248,7 @@ def test_codes_tell_the_angle() -> None:
     cosines = np.einsum("ij,ij->i", one, mixed)
     inside = 0
     for left, right, cosine in zip(signs.codes(one), signs.codes(mixed), cosines, strict=True):
-        differ = int(signs.distances(left, right[None])[0])
+        differ = int(signs.distances(left, right[:, None])[0])
         assert differ == int(np.bitwise_count(left ^ right).sum())
         inside += differ <= signs.reach(float(cosine), 2.0)
     assert 0.95 * 400 <= inside < 400  # two deviations hold 0.977 of them
