@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from remem.index.unseen import escape, visible
+
+_JOINERS = "\u200c\u200d"
 _WORD = "rememcontext"  # the word of the marks, by its letters alone
 # Letters of other scripts that look like those of the word.
 _ALIKE = str.maketrans(
@@ -47,7 +50,7 @@ def safe(text: str) -> str:
     """
     flat = " ".join(text.split())
     if not flat.isprintable():
-        flat = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in flat)
+        flat = "".join(c if c.isprintable() or c in _JOINERS else escape(c) for c in visible(flat))
     if _looks_like_mark(text) or _looks_like_mark(flat):
         flat = flat.translate(_ANGLES)
     if "[" in flat or not flat.isascii():

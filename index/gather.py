@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from remem.objects.kv import Txn
     from remem.objects.reader import Part
 
-SPREAD = 50  # candidates of each kind whose neighbours are candidates too
+SPREAD = 25  # candidates of each kind whose neighbours are candidates too
 SPAN = 2  # turns on each side that a turn inherits from
 _BATCH = 200  # documents behind the candidates that are looked at in one go
 

@@ -14,6 +14,7 @@ import msgspec
 
 from remem.index.analyze import terms
 from remem.index.context import Entry, safe
+from remem.index.unseen import visible
 from remem.objects import instant, loops, pins, refs
 from remem.objects.model import Memory
 from remem.objects.views import WITHHELD, Eye
@@ -30,10 +31,6 @@ DUE = "Due"
 QUOTED = "> "
 ID = 10  # digits of an id
 
-# What ends a line or moves what stands in it; joiners and other marks of scripts are text.
-_ACTIVE = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 _MARKER = re.compile(r"<(?=\s*/?\s*remem-context)", re.IGNORECASE)
 
 
@@ -88,12 +85,7 @@ def verbatim(text: str) -> list[str]:
     lines = text.split("\n")
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
-    return [QUOTED + _MARKER.sub(r"\\x3c", _ACTIVE.sub(_escape, line)) for line in lines]
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return [QUOTED + _MARKER.sub(r"\\x3c", visible(line)) for line in lines]
 
 
 def _pin(number: int, one: Pin) -> Entry:
