@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from remem.index.bounds import MAX_LIMIT
 from remem.objects.errors import BadConfig
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ Value = str | int | float | bool
 
 
 class Setting:
-    """One setting: dotted key, default, help."""
+    """One setting: dotted key, default, help; a number lies between two others."""
 
-    __slots__ = ("choices", "default", "help", "key", "prefixes")
+    __slots__ = ("choices", "default", "help", "key", "least", "most", "prefixes")
 
     def __init__(
         self,
@@ -29,8 +30,13 @@ class Setting:
         help: str,
         choices: tuple[str, ...] = (),
         prefixes: tuple[str, ...] = (),
+        *,
+        least: int = 0,
+        most: int = 1 << 31,
     ) -> None:
         """The type is that of the default; a None default means text."""
+        self.least = least
+        self.most = most
         self.prefixes = prefixes
         self.key = key
         self.default = default
@@ -55,7 +61,7 @@ SETTINGS = (
     Setting("quiet", False, "print results only"),
     Setting("verbose", False, "say more on stderr"),
     Setting("no_color", False, "never colour"),
-    Setting("admission.max_mib", 16, "largest text taken, MiB"),
+    Setting("admission.max_mib", 16, "largest text taken, MiB", least=1, most=1 << 20),
     Setting(
         "embedder",
         "auto",
@@ -67,17 +73,23 @@ SETTINGS = (
     Setting(
         "recall.mode", "hybrid", "how recall ranks by default", ("hybrid", "lexical", "vector")
     ),
-    Setting("recall.limit", 10, "hits of a recall"),
-    Setting("context.budget", 4000, "characters of a context"),
-    Setting("tiers.short_days", 8, "days that a short note is kept"),
-    Setting("review.attempts", 3, "how often an operation of a draft may be proposed"),
+    Setting("recall.limit", 10, "hits of a recall", least=1, most=MAX_LIMIT),
+    Setting("context.budget", 4000, "characters of a context", least=1),
+    Setting("tiers.short_days", 8, "days that a short note is kept", least=1, most=36_500),
+    Setting("review.attempts", 3, "how often an operation of a draft may be proposed", least=1),
     Setting("derive.deriver", "ledger,rules", "derivers that run, in order; none: no deriver"),
     Setting("facts.single", "", "predicates with one value at a time, or COLLECTION:PREDICATE"),
     Setting("facts.multi", "", "predicates with many values at a time, or COLLECTION:PREDICATE"),
     Setting("warm.auto", False, "start the resident process with the first question"),
     Setting("warm.idle", 30, "idle minutes after which it ends"),
     Setting("disk.map_mib", 0, "first size of the memory map, MiB; 0: chosen"),
-    Setting("disk.max_map_gib", 4096, "the memory map never grows beyond this, GiB"),
+    Setting(
+        "disk.max_map_gib",
+        4096,
+        "the memory map never grows beyond this, GiB",
+        least=1,
+        most=1 << 16,
+    ),
     Setting("disk.allow_network_fs", False, "use a store on a network file system all the same"),
 )
 BY_KEY = {s.key: s for s in SETTINGS}
@@ -196,7 +208,7 @@ def convert(setting: Setting, value: object, where: str) -> Value:
             number = int(str(value))
         except ValueError:
             number = -1
-        if number >= 0:
+        if setting.least <= number <= setting.most:
             return number
     elif kind is str and isinstance(value, (str, int, float)):
         text = str(value)
@@ -204,7 +216,8 @@ def convert(setting: Setting, value: object, where: str) -> Value:
         if named or not (setting.choices or setting.prefixes):
             return text
     forms = [*setting.choices, *(f"{prefix}..." for prefix in setting.prefixes)]
-    wanted = {"bool": "true or false", "int": "a whole number, 0 or more"}.get(
+    between = f"a whole number from {setting.least:,} to {setting.most:,}"
+    wanted = {"bool": "true or false", "int": between}.get(
         kind.__name__, "one of " + ", ".join(forms) if forms else "text"
     )
     shown = "what it is" if setting.key in SECRETS else f"'{value}'"

@@ -62,11 +62,18 @@ class Dense:
         """
         folder = vector_folder(store, part.number)
         if folder not in self._open:
+            self.let_go(store)
             name, dim, digest = f"part {part.number}", self.embedder.dim, self.embedder.digest
             self._open[folder] = kept.vectors(folder, name, dim, digest) or VectorIndex(
                 folder, name=name, dim=dim, digest=digest, warm=self.warm
             )
         return self._open[folder]
+
+    def let_go(self, store: Store) -> None:
+        """Close the indexes of a generation that was left: a purge removed their files."""
+        here = os.path.dirname(vector_folder(store, 0))
+        for folder in [folder for folder in self._open if os.path.dirname(folder) != here]:
+            self._open.pop(folder).close()
 
     def search(self, store: Store, part: Part, vector: F32, k: int) -> list[tuple[int, float]]:
         """(number, inner product) of the nearest documents, best first."""

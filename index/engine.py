@@ -94,3 +94,9 @@ class Engine:
             self.lagging = True
         except RememError as error:
             self.warnings.append(str(error))
+
+    def follow(self) -> None:
+        """Give up what was removed from the store since; for a process that waits for questions."""
+        self.store.follow()
+        if self.dense is not None:
+            self.dense.let_go(self.store)

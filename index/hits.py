@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 MODES = ("hybrid", "lexical", "vector")
 QUOTE = 240  # characters of a quote
 MAX_QUERY = 100_000  # characters; more cannot be a question
-MAX_LIMIT = 10_000  # hits
 
 
 class Question(msgspec.Struct, frozen=True):

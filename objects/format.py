@@ -62,6 +62,8 @@ def check_format(root: str) -> None:
         with open(os.path.join(root, FORMAT_FILE), encoding="utf-8", errors="replace") as file:
             line = file.read(200)
     except FileNotFoundError as error:
+        if os.path.exists(os.path.join(root, GENERATION_FILE)):
+            raise headless(root) from error
         raise StoreMissing(f"there is no store in '{root}'") from error
     if line == FORMAT_LINE:
         return
@@ -74,12 +76,20 @@ def check_format(root: str) -> None:
     raise StoreCorrupt(f"'{os.path.join(root, FORMAT_FILE)}' does not name a format")
 
 
+def headless(root: str) -> StoreCorrupt:
+    """The error for a store that has lost the file that says what it is."""
+    return StoreCorrupt(
+        f"'{root}' holds the data of a store but no {FORMAT_FILE} file",
+        hint=f"put back {FORMAT_FILE} and {GENERATION_FILE} from a backup of the store",
+    )
+
+
 def write_file(path: str, text: str) -> None:
     """Write a small file 0600 so that a crash leaves the old or the new one, never a part."""
     temporary = f"{path}.{os.getpid()}.new"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        os.write(handle, text.encode())
+        os.write(handle, text.encode("utf-8", "surrogateescape"))
         os.fsync(handle)
     finally:
         os.close(handle)

@@ -489,6 +489,14 @@ def forget_env(path: str) -> None:
             env.retire()
 
 
+def forget_below(folder: str) -> None:
+    """Give up every use of the environments in the folders of a folder."""
+    with sharing.registry_lock:
+        root = os.path.realpath(folder)
+        for path in [path for path in _open_envs if os.path.dirname(path) == root]:
+            forget_env(path)
+
+
 def _identity(path: str) -> tuple[int, int] | None:
     """Device and inode of the data file of an environment."""
     try:

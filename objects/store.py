@@ -140,7 +140,10 @@ class Store:
                     raise StoreCorrupt(f"'{path}' has no data file")
                 if self._foreign and not os.path.exists(os.path.join(path, "lock.mdb")):
                     raise Refused(f"'{path}' belongs to another user", hint=_AS_OWNER)
+                left = None if self._now is None else self._now[2]
                 self.close()
+                if left not in (None, number):  # its files are gone, but for who holds them open
+                    kv.forget_below(os.path.join(self.root, fmt.INDEX, f"g{left}"))
                 env = kv.open_env(
                     path,
                     fmt.TABLES,
@@ -152,6 +155,14 @@ class Store:
                 self._now = (mark, env, number)
                 return self._now
         raise StoreError(f"'{self.root}' changes its generation all the time")
+
+    def follow(self) -> int:
+        """Give up what belongs to a generation that was left; for a process that waits.
+
+        Returns:
+            Number of the present generation.
+        """
+        return self._present()[2]
 
     def env(self) -> kv.Env:
         """The canonical environment of the present generation."""
@@ -287,7 +298,7 @@ def _lay_out(root: str, map_b: int | None) -> None:
     try:
         with env.read() as txn:
             if any(txn.count(table) for table in fmt.TABLES):
-                raise _headless(root)
+                raise fmt.headless(root)
     finally:
         kv.release(env)
     fmt.write_file(os.path.join(root, fmt.GENERATION_FILE), "1\n")
@@ -304,19 +315,12 @@ def _clear_remains(root: str, path: str) -> None:
         os.unlink(os.path.join(root, name))
     canon = os.path.join(root, fmt.CANON)
     if os.path.isdir(canon) and set(os.listdir(canon)) - {os.path.basename(path)}:
-        raise _headless(root)
+        raise fmt.headless(root)
     if os.path.exists(os.path.join(root, fmt.GENERATION_FILE)) and read_generation(root) != 1:
-        raise _headless(root)
+        raise fmt.headless(root)
     data = os.path.join(path, "data.mdb")
     if os.path.exists(data) and os.path.getsize(data) < 8192:  # less than its two meta pages
         os.unlink(data)
-
-
-def _headless(root: str) -> StoreCorrupt:
-    return StoreCorrupt(
-        f"'{root}' holds the data of a store but no {fmt.FORMAT_FILE} file",
-        hint=f"put back {fmt.FORMAT_FILE} and {fmt.GENERATION_FILE} from a backup of the store",
-    )
 
 
 def _is_temporary(name: str) -> bool:

@@ -83,12 +83,16 @@ def folders() -> list[str]:
 
 
 def find_page(name: str) -> str | None:
-    """Path of a page: "add", "remem-add", "store", "remem" (of section 1, 5 or 7), or None."""
+    """Path of a page: "add", "remem-add", "store", "remem", "model", or None.
+
+    The sections are looked through as 1, 5, 7; "model" is the page of remem in the last.
+    """
+    name, sections = ("remem", ("7",)) if name == "model" else (name, ("1", "5", "7"))
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
         return None
     names = [name] if name.startswith("remem") else [f"remem-{name}", name]
     for folder in folders():
-        for section in ("1", "5", "7"):
+        for section in sections:
             for wanted in names:
                 path = os.path.join(folder, f"man{section}", f"{wanted}.{section}")
                 if wanted.startswith("remem") and os.path.isfile(path):

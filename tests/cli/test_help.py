@@ -103,6 +103,11 @@ def test_help_knows_the_page_of_remem_itself(run: Runner) -> None:
     assert run("help", code=0).out == run("help", "remem", code=0).out
 
 
+def test_help_knows_the_page_of_the_model(run: Runner) -> None:
+    page = run("help", "model", code=0).out
+    assert page != run("help", code=0).out and "Miscellaneous" in page
+
+
 @pytest.mark.parametrize("name", ["nope", "../../etc/passwd", "-", "remem-", "init/../init"])
 def test_a_page_that_is_not_there(run: Runner, name: str) -> None:
     done = run("help", "--", name, code=1)

@@ -176,6 +176,9 @@ def test_a_linked_file_stays_a_link(run: Runner) -> None:
     [
         ("recall.limit", "-1"),
         ("recall.limit", "many"),
+        ("recall.limit", "0"),
+        ("recall.limit", "99999999999999999999"),
+        ("tiers.short_days", "0"),
         ("json", "perhaps"),
         ("recall.mode", "magic"),
         ("session", "  "),
@@ -220,6 +223,8 @@ def test_what_is_written_is_read_back(
         found = wanted.get(setting.key)
         kind = str if setting.default is None else type(setting.default)
         if type(found) is not kind or setting.choices or (kind is str and "\0" in str(found)):
+            continue
+        if kind is int and isinstance(found, int) and not setting.least <= found <= setting.most:
             continue
         assert isinstance(found, (str, int, bool))
         _rewrite(str(path), setting.key, found)
