@@ -11,6 +11,7 @@ from remem.objects.errors import Refused, ScopeRefused, StoreError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import BinaryIO
 
     from remem.cli.table import Command
     from remem.objects.model import Scope
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
     from remem.objects.store import Store
 
 MIB = 1 << 20
-HERE = ".remem"  # folder of a store for a folder and those below it
 TOKEN, TOKEN_FILE = "REMEM_TOKEN", "REMEM_TOKEN_FILE"  # of the environment; no setting holds one
 MAX_TOKEN_B = 4096
 
 
 class Context:
-    """Bound when the command starts; nothing in it changes afterwards."""
+    """Bound when the command starts; nothing in it changes afterwards.
+
+    Attributes:
+        wrote: something went to standard output, or it is somebody else's.
+    """
 
     def __init__(self, command: Command, given: Mapping[str, object]) -> None:
         """Take the command and the global options that were given."""
@@ -33,10 +37,12 @@ class Context:
         self.environ: Mapping[str, str] = os.environ
         self.settings = Settings(given, os.environ)
         self._root: str | None = None
+        self._found = False
         self._store: Store | None = None
         self._said = given.get("principal_name")
         self._grant: Grant | None = None
         self._bound = False
+        self.wrote = False
 
     # -- output -------------------------------------------------------------------------------
 
@@ -52,13 +58,19 @@ class Context:
 
     def out(self, text: str) -> None:
         """Print a result."""
-        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
+        self.stdout.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
     def emit(self, value: object) -> None:
         """Print one JSON value."""
         import msgspec
 
-        sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+        self.stdout.write(msgspec.json.encode(value) + b"\n")
+
+    @property
+    def stdout(self) -> BinaryIO:
+        """Standard output, about to be written to; what fails from now on prints nothing on it."""
+        self.wrote = True
+        return sys.stdout.buffer
 
     def note(self, text: str) -> None:
         """Say something on stderr, unless quiet."""
@@ -81,11 +93,17 @@ class Context:
 
     @property
     def root(self) -> str:
-        """Folder of the store: option, environment, nearest .remem, settings, data folder."""
+        """Folder of the store: option, environment, nearest folder's, settings, data folder."""
         if self._root is None:
-            self._root, found = self._find_root()
-            self.settings.use_store(self._root, found=found)
+            self._root, self._found = self._find_root()
+            self.settings.use_store(self._root, found=self._found)
         return self._root
+
+    @property
+    def found(self) -> bool:
+        """The store was found in a folder above the present one, or in its repository."""
+        _ = self.root
+        return self._found
 
     @property
     def limit_b(self) -> int:
@@ -94,48 +112,28 @@ class Context:
         return self.settings.number("admission.max_mib") * MIB
 
     def _find_root(self) -> tuple[str, bool]:
-        """The folder, and whether it was found above the present one rather than named."""
+        """The folder, and whether it was found by where the command runs rather than named."""
         value, origin = self.settings.origin("store")
         if origin == "option" and not value:
             raise UsageError("--store names no folder")
         if value and (origin == "option" or origin.startswith("$")):
             return os.path.abspath(os.path.expanduser(str(value))), False
-        here = self.folder
-        while True:
-            candidate = os.path.join(here, HERE)
-            if os.path.exists(os.path.join(candidate, "FORMAT")):
-                self._accept(candidate)
-                return candidate, True
-            parent = os.path.dirname(here)
-            if parent == here:
-                break
-            here = parent
+        from remem.cli import places
+
+        try:
+            found = places.find(self.folder, here_file(self.settings))
+        except Refused:
+            if self.command.name != "init":
+                raise
+            found = None
+        if found is not None:
+            return found, True
         if value:
             return os.path.abspath(os.path.expanduser(str(value))), False
         base = self.environ.get("XDG_DATA_HOME", "")
         if not os.path.isabs(base):
             base = os.path.join(home(self.environ), ".local", "share")
         return os.path.join(base, "remem"), False
-
-    def _accept(self, candidate: str) -> None:
-        """Take a store that was found above the present folder only if init --here made it known.
-
-        A cloned repository can bring a store of its own; it would take your notes and answer with
-        its author's.
-
-        Raises:
-            Refused: this user never accepted it.
-        """
-        try:
-            with open(here_file(self.settings), encoding="utf-8", errors="surrogateescape") as file:
-                known = file.read().split("\n")
-        except OSError:
-            known = []
-        if os.path.realpath(candidate) not in known and self.command.name != "init":
-            raise Refused(
-                f"the store '{candidate}' was not made or accepted by you",
-                hint="'remem init --here' in its folder accepts it; --store names another",
-            )
 
     @property
     def folder(self) -> str:
@@ -171,9 +169,18 @@ class Context:
             made = Store.create(root, map_b=map_b, max_map_b=max_map_b, allow_network=network)
             self.note(f"made the store '{root}'")
             return made
-        return Store(
+        store = Store(
             root, readonly=readonly, map_b=map_b, max_map_b=max_map_b, allow_network=network
         )
+        if self.found:
+            from remem.cli import places
+
+            try:
+                places.check(store, here_file(self.settings))
+            except BaseException:
+                store.close()
+                raise
+        return store
 
     @property
     def opened(self) -> Store | None:
@@ -408,5 +415,5 @@ def _from_file(path: str) -> str:
 
 
 def here_file(settings: Settings) -> str:
-    """Path of the list of stores that init --here made known to this user, one a line."""
+    """Path of the list of stores that init --here made known to this user."""
     return os.path.join(os.path.dirname(settings.user_file), "here")

@@ -11,7 +11,6 @@ import os
 from typing import TYPE_CHECKING
 
 from remem.index.asked import Here, says
-from remem.index.ran import FAILED, KIND, OK, Ran
 from remem.objects.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from remem.cli.context import Context
     from remem.index.asked import Understood
+    from remem.index.ran import Ran
 
 MAX_TREES = 100  # linked work trees that are looked at
 
@@ -41,27 +41,19 @@ def asked_of(
     Raises:
         UsageError: an exit status is none, an option is empty, or other kinds are asked for.
     """
-    wanted = ""
-    if exit is not None:
-        wanted = exit.strip().lower()
-        if wanted not in (FAILED, OK):
-            if not wanted.isascii() or not wanted.isdigit() or len(wanted) > 10:
-                raise UsageError(
-                    f"'{exit[:40]}' is no exit status", hint=f"'{FAILED}', '{OK}' or a number"
-                )
-            wanted = str(int(wanted))
+    if exit is not None and not exit.strip():
+        raise UsageError("--exit names no exit status")
     if branch is not None and not branch.strip():
         raise UsageError("--branch names no branch")
-    folders: tuple[str, ...] = ()
+    folders: list[str] = []
     if folder is not None:
         if not folder:
             raise UsageError("--cwd names no folder")
         path = os.path.normpath(os.path.join(context.folder, os.path.expanduser(folder)))
-        folders = tuple(shown(name) for name in _names(context, path))
-    ran = Ran(folders, wanted, "" if branch is None else branch.strip())
-    if ran and any(kind != KIND for kind in kinds):
-        raise UsageError(f"--cwd, --exit and --branch are asked of commands, not of '{kinds[0]}'")
-    return ran, (KIND,) if ran else tuple(kinds)
+        folders = [shown(name) for name in _names(context, path)]
+    from remem.hooks import questions
+
+    return questions.of_commands(folders, exit or "", branch or "", kinds)
 
 
 def say_understood(context: Context, found: Understood) -> None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from remem.cli.plain import one_line, visible
 from remem.index.ran import KIND, exit_of, folder_of
 from remem.index.recall import QUOTE, Answer, Hit, excerpt
+from remem.index.whose import prefix
 from remem.objects import instant, refs
 from remem.objects.model import Observation
+from remem.objects.views import WITHHELD
 
 if TYPE_CHECKING:
     from remem.hooks import results
@@ -34,7 +36,7 @@ def hit_lines(hit: Hit, question: Question, *, full: bool, scored: bool = True) 
     obj, state = hit.obj, hit.state
     facts = [hit.id.hex()[:10], *([f"{hit.score:.3f}"] if scored else [])]
     if isinstance(obj, Observation):
-        facts += [name for name in (obj.speaker or obj.role,) if name]
+        facts += [name for name in (prefix(hit.whose, obj).removesuffix(": "),) if name]
         if obj.asserted is not None:
             facts.append(instant.display(obj.asserted, obj.offset))
         if obj.kind == KIND:
@@ -44,6 +46,7 @@ def hit_lines(hit: Hit, question: Question, *, full: bool, scored: bool = True) 
         if obj.source is not None and (obj.source.uri or obj.source.tool):
             facts.append(obj.source.uri or obj.source.tool)
     else:
+        facts += [name for name in (prefix(hit.whose).removesuffix(": "),) if name]
         facts.append(obj.kind)
         if state.valid_from is not None:
             facts.append("from " + instant.display(state.valid_from, obj.offset))
@@ -55,8 +58,9 @@ def hit_lines(hit: Hit, question: Question, *, full: bool, scored: bool = True) 
         facts.append("[STALE]")
     if hit.conflict:
         facts.append("[conflict with " + ", ".join(c.hex()[:10] for c in hit.conflict) + "]")
-    if refs.STATUSES[state.status] not in ("verified", "provisional"):
-        facts.append(f"[{refs.STATUSES[state.status]}]")
+    status = refs.STATUSES[state.status]
+    if status in WITHHELD or (status not in ("verified", "provisional") and not hit.whose.sources):
+        facts.append(f"[{status}]")
     text = obj.text if full else excerpt(obj.text, [], QUOTE)
     if not full and hit.cites and isinstance(obj, Observation):
         text = hit.cites[0].quote

@@ -82,8 +82,9 @@ def page(
     for number, one in enumerate(case.evidence, 1):
         held = f", {one.held}" if one.held else ""
         name = f"evidence {number} of {len(case.evidence)}: {oid.short(one.id)}{held}"
+        who = cases.who(one)
         body.append([])
-        body.append([(name, "name"), (f"  {one_line(one.who)}" if one.who else "", "dim")])
+        body.append([(name, "name"), (f"  {one_line(who)}" if who else "", "dim")])
         body.extend(_text(_excerpt(one, coloured), columns, ""))
     if case.op is not None and case.op.critique:
         block("critique of the attempt before", case.op.critique)
@@ -101,7 +102,7 @@ def _words(case: Case, edited: str | None, block: Callable[..., None]) -> None:
     op = case.op
     text = "(gone)" if case.obj is None else case.obj.text
     if op is None:
-        block(case.kind_of or "it says", text)
+        block(cases.kind_of(case) or "it says", text)
     elif op.action == "close":
         block("ends", cases.words_of(case), "old", "- ")
         block("when", "as soon as it is approved" if op.at is None else describe.shown(op.at))
@@ -113,7 +114,8 @@ def _words(case: Case, edited: str | None, block: Callable[..., None]) -> None:
     else:
         if case.target is not None:
             block("now", case.target.text, "old", "- ")
-        name = case.kind_of if edited is None else f"{case.kind_of}, edited: your own words"
+        kind = cases.kind_of(case)
+        name = kind if edited is None else f"{kind}, edited: your own words"
         block(name, text if edited is None else edited, "new", "+ ")
     if isinstance(case.obj, Memory) and case.obj.triple is not None and edited is None:
         block("triple", " | ".join(case.obj.triple))

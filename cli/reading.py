@@ -7,9 +7,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from remem.cli.settings import home
-from remem.objects import instant
-from remem.objects.errors import UsageError
-from remem.objects.views import INCLUDABLE, Lens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +15,7 @@ if TYPE_CHECKING:
     from remem.index.engine import Engine
     from remem.index.hits import Answer
     from remem.objects.store import Store
+    from remem.objects.views import Lens
 
 SLOW_ENTRIES = 5000  # from here on projecting is announced
 
@@ -44,42 +42,41 @@ def lens_of(
         UsageError: a status is none that is held back.
         ScopeRefused: the principal may not look at what is held back.
     """
-    view = view or "now"
-    wanted = included(context, include)
-    if as_of is None and known_at is None:
-        return Lens(instant.now(), view, include=wanted)
-    from remem.cli import times
+    asserted = believed = None
+    if as_of is not None or known_at is not None:
+        from remem.cli import times
 
-    return Lens(
-        instant.now(),
-        view,
-        as_of=times.as_of(context, as_of),
-        known_at=times.as_of(context, known_at),
-        include=wanted,
-    )
+        asserted, believed = times.as_of(context, as_of), times.as_of(context, known_at)
+    return looked(context, view, asserted, believed, include)
 
 
-def included(context: Context, words: Sequence[str]) -> frozenset[str]:
-    """Statuses that are shown although they are held back, each asked for by its name.
+def looked(
+    context: Context,
+    view: str | None,
+    as_of: int | None,
+    known_at: int | None,
+    include: Sequence[str],
+) -> Lens:
+    """The lens of what was read already; statuses may stand in one word, with commas.
 
     Raises:
-        UsageError: a word is none of them.
-        ScopeRefused: the principal is neither the owner nor does it review.
+        UsageError: there is no such view, or a status is none that is held back.
+        ScopeRefused: the principal may not look at what is held back.
     """
-    wanted = frozenset(w.strip() for word in words for w in word.split(",") if w.strip())
-    unknown = sorted(wanted - INCLUDABLE)
-    if unknown or (words and not wanted):
-        raise UsageError(
-            f"'{unknown[0][:40] if unknown else ''}' is no status that is held back",
-            hint="some of " + ", ".join(sorted(INCLUDABLE)),
-        )
-    if wanted:
-        grant = context.bound
-        if grant is not None and not grant.reviews:
-            raise context.refused(
-                f"'{grant.principal}' may not see what is held back", "not_reviewer"
-            )
-    return wanted
+    from remem.hooks import questions
+
+    grant = context.bound
+    wanted = [status.strip() for word in include for status in word.split(",") if status.strip()]
+    return questions.lens(
+        view,
+        as_of=as_of,
+        known_at=known_at,
+        include=wanted or list(include),
+        may_include=grant is None or grant.reviews,
+        refused=lambda: context.refused(
+            f"'{context.principal()}' may not see what is held back", "not_reviewer"
+        ),
+    )
 
 
 def open_engine(
@@ -101,6 +98,7 @@ def open_engine(
         embedder=context.settings.text("embedder"),
         cache_dir=cache_dir(context),
         api_key=context.settings.text("embedder_key"),
+        reranker=context.settings.text("reranker"),
         warm=warm,
     )
     from remem.cli import deriving

@@ -206,15 +206,15 @@ class Session:
         """Memories that say much the same as a claim."""
         if self.engine is None or case.obj is None:
             return []
-        from remem.index.hits import Question
+        from remem.hooks import questions
 
         op = case.op
         shown = {case.shown} | (set() if op is None else {op.target, op.into})
         try:
             answer = self.engine.searcher.ask(
-                Question(
-                    text=case.obj.text[:2000],
-                    lens=Lens(instant.now()),
+                questions.make(
+                    case.obj.text[:2000],
+                    Lens(instant.now()),
                     limit=_FEW,
                     mode=self.context.settings.text("recall.mode"),
                     kinds=MEMORY_KINDS,

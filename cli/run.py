@@ -12,12 +12,15 @@ from remem.cli.table import CHOICE, PORCELAIN
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from remem.cli.context import Context
     from remem.cli.front import Values
     from remem.cli.table import Command
 
 INTERRUPTED = 130
 PIPE_CLOSED = 0
 ASKED = ("recall", "context")  # what a resident process answers
+
+_running: Context | None = None  # of the command that was begun; where an error is told needs it
 
 
 def run_parsed(words: list[str]) -> int:
@@ -37,6 +40,8 @@ def execute(command: Command, values: Values, given: Values) -> int:
     from remem.cli.context import Context
     from remem.objects.errors import UsageError
 
+    global _running
+    _running = context = Context(command, given)
     for opt in command.opts:
         value = values.get(opt.name)
         if opt.kind == CHOICE and value is not None and value not in opt.choices:
@@ -44,7 +49,6 @@ def execute(command: Command, values: Values, given: Values) -> int:
                 f"'{value}' is no value of {opt.flags[0]}", hint="one of " + ", ".join(opt.choices)
             )
     module, _, function = command.target.partition(":")
-    context = Context(command, given)
     try:
         if context.claims:
             context.check(values)
@@ -76,6 +80,8 @@ def print_version(words: list[str]) -> int:
 
 def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
     """Run, and turn every error into a message, a hint and an exit status."""
+    global _running
+    _running = None
     _open_streams()
     debug = bool(os.environ.get("REMEM_DEBUG"))
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # halves numpy's start
@@ -91,7 +97,7 @@ def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
     except Exception as error:
         from remem.cli.report import report
 
-        code = report(error)
+        code = report(error, words, _running)
         try:
             sys.stdout.flush()
         except (OSError, ValueError):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from remem.index.bounds import MAX_LIMIT
 from remem.objects.errors import BadConfig
 
 if TYPE_CHECKING:
@@ -69,11 +68,18 @@ SETTINGS = (
         ("auto", "none", "hash", "minilm"),
         ("onnx:", "openai:"),
     ),
+    Setting(
+        "reranker",
+        "none",
+        "none, msmarco or onnx:FOLDER: reads the best finds again",
+        ("none", "msmarco"),
+        ("onnx:",),
+    ),
     Setting("embedder_key", "", "key of the embedding endpoint"),
     Setting(
         "recall.mode", "hybrid", "how recall ranks by default", ("hybrid", "lexical", "vector")
     ),
-    Setting("recall.limit", 10, "hits of a recall", least=1, most=MAX_LIMIT),
+    Setting("recall.limit", 10, "hits of a recall", least=1, most=10_000),
     Setting("context.budget", 4000, "characters of a context", least=1),
     Setting("tiers.short_days", 8, "days that a short note is kept", least=1, most=36_500),
     Setting("review.attempts", 3, "how often an operation of a draft may be proposed", least=1),
@@ -182,7 +188,9 @@ class Settings:
 
 def is_guarded(key: str) -> bool:
     """Whether a setting decides where data goes or which guard holds."""
-    return key in ("store", "as", "embedder", "embedder_key") or key.startswith(("disk.", "warm."))
+    return key in ("store", "as", "embedder", "embedder_key", "reranker") or key.startswith(
+        ("disk.", "warm.")
+    )
 
 
 def home(environ: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from remem.objects import instant
 
 if TYPE_CHECKING:
     from remem.cli.context import Context
+    from remem.objects.kv import Txn
 
 
 def point(context: Context, text: str) -> instant.Instant:
@@ -44,3 +45,17 @@ def as_of(context: Context, text: str | None) -> int | None:
         return None
     found = point(context, text)
     return found.micros if found.grain == "micro" else max(found.micros, found.end - 1)
+
+
+def ahead(txn: Txn) -> str:
+    """That the record times are ahead of the clock, in words; "" where they are not."""
+    clock = int.from_bytes(txn.get("meta", b"clock") or b"\0", "big", signed=True)
+    past = clock - instant.now()
+    if past <= instant.STEP_US:
+        return ""
+    from remem.cli.counts import age
+
+    return (
+        f"the last record time, {instant.rfc3339(clock // instant.MICROS * instant.MICROS)}, is "
+        f"{age(past)} ahead of the clock: one of the two was wrong"
+    )

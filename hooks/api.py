@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remem.hooks import naming, results, shaping, writing
-from remem.hooks.reading import Reading
+from remem.hooks.deciding import Deciding
 from remem.objects import refs
 from remem.objects.errors import ScopeRefused, UsageError
 from remem.objects.model import Incoming
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     When = datetime | int
 
 
-class Store(Reading):
+class Store(Deciding):
     """An open store under one grant; may be used from several threads."""
 
     # -- keeping ------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ class Store(Reading):
         from remem.objects import correct
 
         def change(tx: Tx, found: Named, expected: bytes | None) -> bytes:
-            end = tx.now if at is None else shaping.micros(at)
+            end = tx.present if at is None else shaping.micros(at)
             correct.close(tx, found, end, expected=expected)
             return found.ref
 
@@ -426,7 +426,7 @@ class Store(Reading):
         places = None if granted is None else set(granted)
         ended = self.objects.write(
             self.actor,
-            lambda tx: tasks.finish(tx, Eye(Lens(tx.now), tx.reader), key, collections=places),
+            lambda tx: tasks.finish(tx, Eye(Lens(tx.present), tx.reader), key, collections=places),
         )
         return results.TaskEnded(ended.ref.hex(), ended.key, ended.text)
 

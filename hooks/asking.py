@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 
 from remem.hooks import results, shaping
 from remem.hooks.options import Options
-from remem.objects import instant
 from remem.objects.errors import RememError, ScopeRefused, UsageError
-from remem.objects.views import INCLUDABLE, VIEWS, Lens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,9 +23,9 @@ if TYPE_CHECKING:
     from remem.index.engine import Engine
     from remem.index.hits import Answer as Found
     from remem.index.hits import Question
-    from remem.index.ran import Ran
     from remem.objects.scope import Actor, Grant
     from remem.objects.store import Store as Objects
+    from remem.objects.views import Lens
 
     When = datetime | int
     Progress = Callable[[str, int, int], None]
@@ -140,21 +138,18 @@ class Asking:
             UsageError: an argument cannot be.
             ScopeRefused: it may not see what is held back.
         """
-        from remem.index.hits import Question
+        from remem.hooks import questions
 
-        start, end = _micros(since), _micros(until)
-        if start is not None and end is not None and end <= start:
-            raise UsageError("'until' is not after 'since'")
-        ran = _ran(folder, exit, branch)
-        question = Question(
-            query.strip(),
+        ran, left = questions.of_commands(_names(folder), exit, branch, kinds)
+        question = questions.make(
+            query,
             self.lens(view, as_of, known_at, include),
             limit=self.options.limit if limit is None else limit,
             mode=mode or self.options.mode,
-            kinds=("command",) if ran else tuple(kinds),
+            kinds=left,
             role=role,
-            since=start,
-            until=end,
+            since=_micros(since),
+            until=_micros(until),
             why=why,
             auto=view is None,
             ran=ran,
@@ -166,7 +161,7 @@ class Asking:
         self, queries: Iterable[str], *, limit: int | None = None
     ) -> list[results.Answer]:
         """Answer several questions, each as `recall` does; the store is brought up to date once."""
-        from remem.index.hits import Question
+        from remem.hooks import questions
 
         wanted = self.options.limit if limit is None else limit
         mode = self.options.mode
@@ -174,10 +169,8 @@ class Asking:
         with self._asking:
             engine = self.engine(mode)
             for query in queries:
-                question = Question(
-                    query, self.lens(None, None, None, ()), limit=wanted, mode=mode, auto=True
-                )
-                check(question)
+                question = questions.make(query, self.lens(), limit=wanted, mode=mode, auto=True)
+                questions.check(question)
                 found.append(shaping.answer(question, engine.searcher.ask(question)))
         return found
 
@@ -187,7 +180,9 @@ class Asking:
 
     def ask(self, question: Question, progress: Progress | None = None) -> Found:
         """Hits of a question as the ranking has them: for callers that render them."""
-        check(question)
+        from remem.hooks import questions
+
+        questions.check(question)
         with self._asking:
             return self.engine(question.mode, progress).searcher.ask(question)
 
@@ -204,22 +199,15 @@ class Asking:
             UsageError: there is no such view or status.
             ScopeRefused: it may not see what is held back.
         """
-        if view not in (None, *VIEWS):
-            raise UsageError(f"'{view}' is no view", hint="one of " + ", ".join(VIEWS))
-        unknown = sorted(set(include) - INCLUDABLE)
-        if unknown:
-            raise UsageError(
-                f"'{unknown[0][:40]}' is no status that is held back",
-                hint="some of " + ", ".join(sorted(INCLUDABLE)),
-            )
-        if include and not (self.grant.owner or self.grant.reviews):
-            raise self.refused("see what is held back", "recall", "not_reviewer")
-        return Lens(
-            instant.now(),
-            view or "now",
+        from remem.hooks import questions
+
+        return questions.lens(
+            view,
             as_of=_micros(as_of),
             known_at=_micros(known_at),
-            include=frozenset(include),
+            include=include,
+            may_include=self.grant.owner or self.grant.reviews,
+            refused=lambda: self.refused("see what is held back", "recall", "not_reviewer"),
         )
 
     def refused(self, what: str, action: str, outcome: str) -> ScopeRefused:
@@ -246,6 +234,7 @@ class Asking:
                     embedder=self.options.embedder,
                     cache_dir=self.options.cache_dir,
                     api_key=self.options.embedder_key,
+                    reranker=self.options.reranker,
                     warm=self._warm,
                 )
             self.derive_soon()
@@ -254,6 +243,20 @@ class Asking:
                 self._warn(warning)
             engine.warnings.clear()
             return engine
+
+    def follow(self) -> None:
+        """Give up what a purge removed; for a process that waits between two questions.
+
+        Raises:
+            RememError: the store cannot be looked at now.
+        """
+        if self._asking.acquire(blocking=False):  # who is asking follows by himself
+            try:
+                self.objects.follow()
+                for engine in self._engines.values():
+                    engine.follow()
+            finally:
+                self._asking.release()
 
     def derive_soon(self) -> bool:
         """Derive from the few entries that wait; True when there were some."""
@@ -321,13 +324,11 @@ class Asking:
             UsageError: an argument cannot be.
             OverBudget: the pins alone are larger; none of them is left out.
         """
-        from remem.index.context import CANDIDATES
-        from remem.index.hits import Question
+        from remem.hooks import questions
 
-        question = Question(
+        question = questions.for_context(
             query,
             self.lens(view, as_of, known_at, include),
-            limit=CANDIDATES,
             mode=mode or self.options.mode,
             auto=view is None,
         )
@@ -346,41 +347,13 @@ class Asking:
         progress: Progress | None = None,
     ) -> results.Context:
         """The context of a question that is made already; see `context`."""
-        from remem.index import context as packing
-        from remem.index import pinned
+        from remem.hooks import questions
 
         limit = self.options.budget if budget is None else budget
-        if limit < 0:
-            raise UsageError("a budget cannot be negative")
+        size = questions.Size(limit, tokens=tokens, evidence=evidence, markdown=markdown)
         found = self.ask(question, progress)
-        standing = pinned.standing(self.objects, self.grant, question.lens, question.text)
-        made = packing.build(
-            found.hits,
-            standing=standing,
-            budget=limit,
-            tokens=tokens,
-            fmt="markdown" if markdown else "text",
-            evidence=evidence,
-        )
-        used = {entry.ids[0] for entry in made.entries}
-        return results.Context(
-            query=question.text,
-            budget=limit,
-            unit="tokens" if tokens else "characters",
-            used=packing.cost_of(made.text, tokens=tokens),
-            omitted=made.omitted,
-            degraded=found.degraded,
-            view=found.view,
-            view_reason=found.view_reason,
-            text=made.text,
-            pins=[_said(one.state.head, one.ref, one.obj) for one in standing.shown],
-            due=[
-                _said(one.state.head, one.ref, one.memory)
-                for one, entry in zip(standing.loops, standing.due, strict=True)
-                if entry in made.entries
-            ],
-            hits=[shaping.hit(one) for one in found.hits if one.id.hex()[:10] in used],
-        )
+        made, standing = questions.pack(self.objects, self.grant, question, found, size)
+        return shaping.context(question, found, size, made, standing)
 
     def banner(self, *, since: When | None = None, budget: int | None = None) -> str:
         """What stands at the beginning of a session.
@@ -409,45 +382,19 @@ class Asking:
         return packing.render(taken, "markdown") if taken else ""
 
 
-def check(question: Question) -> None:
-    """Raise for a question that cannot be asked.
+def _names(folder: str) -> tuple[str, ...]:
+    """A folder as it was named, and as it is without links.
 
     Raises:
-        UsageError: it is empty or too long, or wants too few or too many hits.
-    """
-    from remem.index.hits import MAX_LIMIT, check_size
-
-    if question.is_empty:
-        raise UsageError("the question is empty", hint="ask in some words, or give a filter")
-    check_size(question)
-    if not 0 < question.limit <= MAX_LIMIT:
-        raise UsageError(f"the limit must be between 1 and {MAX_LIMIT:,}")
-
-
-def _ran(folder: str, exit: str, branch: str) -> Ran:
-    """What is asked of commands.
-
-    Raises:
-        UsageError: the folder is no absolute path, or the exit status is none.
+        UsageError: it is no absolute path.
     """
     import os
 
-    from remem.index.ran import FAILED, OK, Ran
-
     if folder and not os.path.isabs(folder):
         raise UsageError(f"the folder '{folder[:200]}' is no absolute path")
-    if exit and exit not in (FAILED, OK) and not (exit.isascii() and exit.isdigit()):
-        raise UsageError(f"'{exit[:40]}' is no exit status", hint=f"'{FAILED}', '{OK}' or a number")
-    names = dict.fromkeys((os.path.normpath(folder), os.path.realpath(folder))) if folder else ()
-    return Ran(tuple(names), exit, branch.strip())
+    named = (os.path.normpath(folder), os.path.realpath(folder)) if folder else ()
+    return tuple(dict.fromkeys(named))
 
 
 def _micros(when: When | None) -> int | None:
     return None if when is None else shaping.micros(when)
-
-
-def _said(head: bytes | None, ref: bytes, obj: object) -> results.Said:
-    from remem.objects.model import Memory, Observation
-
-    assert head is not None and isinstance(obj, Memory | Observation)
-    return results.Said(head.hex(), ref.hex(), obj.text)

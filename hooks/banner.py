@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from remem.index import context, pinned
+from remem.index import context, pinned, whose
 from remem.index.context import Entry, safe
 from remem.index.errors import OverBudget
 from remem.objects import drafts, instant, oid, refs
@@ -115,14 +115,17 @@ def _touched(reader: Reader, part: Part, since: int) -> Iterable[tuple[bytes, in
 def _line(eye: Eye, part: Part, ref: bytes) -> str:
     """What a memory says now, or nothing where it does not hold or may not be shown."""
     sight = eye.of(part, ref)
-    head = None if sight is None or sight.held is None else sight.held.head
+    if sight is None or sight.held is None:
+        return ""
+    head = sight.held.head
     if head is None or eye.see(part, ref, head) is None:
         return ""
     memory = eye.reader.object(part, head)
     if not isinstance(memory, Memory) or memory.kind in _WITH_TEXT:
         return ""
     words = safe(memory.text)
-    return words if len(words) <= LINE else words[: LINE - 1] + "\u2026"
+    words = words if len(words) <= LINE else words[: LINE - 1] + "\u2026"
+    return whose.prefix(whose.of(eye.reader, part, sight.held, head, memory)) + words
 
 
 def _waiting(reader: Reader) -> list[Entry]:

@@ -38,6 +38,15 @@ def settings_path(place: Place) -> str:
                         "settings.json")  # fmt: skip
 
 
+def _refuse_link(path: str, top: str) -> None:
+    """Raise where a link, which a clone can bring, leads out of the project."""
+    from remem.objects.errors import Refused
+
+    real, inside = os.path.realpath(path), os.path.realpath(top) + os.sep
+    if not real.startswith(inside):
+        raise Refused(f"'{path}' leads out of the project, to '{real}'", hint="remove the link")
+
+
 def _top(folder: str) -> str:
     """Top of the work tree that a folder lies in, or the folder itself."""
     from remem.hooks.identity import find_root
@@ -81,9 +90,11 @@ def plan(place: Place, *, install: bool) -> Plan:
     """What would be done; changes nothing.
 
     Raises:
-        Refused: the settings cannot be read, or are no JSON.
+        Refused: the settings cannot be read, are no JSON, or lie elsewhere by a link of a project.
     """
     path = settings_path(place)
+    if place.project:
+        _refuse_link(path, _top(place.folder))
     before = targets.read(path)
     found = Plan()
     if before is None and not install:

@@ -22,7 +22,7 @@ from remem.hooks import glance, spool
 from remem.hooks.commands import give_name, look
 from remem.hooks.identity import collection_of
 from remem.objects.admit import DEFAULT_LIMIT_B, admit
-from remem.objects.errors import Refused, RememError, UsageError
+from remem.objects.errors import Refused, RememError, StoreLocked, UsageError
 from remem.objects.lock import hold
 from remem.objects.model import Incoming, Scope
 from remem.objects.scope import (
@@ -46,6 +46,8 @@ AGENT = "shell"  # agent of the scope of what a shell captured
 KIND = "command"
 STEP_B = 4 << 20  # bytes of a file in one transaction
 STEP_LINES = 20_000  # lines of all files in one transaction, roughly
+SLICE_B = 16 << 10  # the same where others of the process wait for the lock in between
+SLICE_LINES = 100
 QUIET_S = 2.0  # a file of a process that is gone is removed after so many seconds of rest
 DETACHED = 40  # hex digits from which on a head is a commit
 
@@ -195,6 +197,27 @@ def drain_soon(
     return msgspec.msgpack.decode(data[1:], type=Drained) if begun and len(data) > 1 else None
 
 
+def drain_beside(
+    store: Store, actor: Actor, rules: Rules, *, proceed: Callable[[], bool]
+) -> Drained | None:
+    """Take the spool in by small transactions, in a thread beside others of this process.
+
+    Args:
+        store: open for writing.
+        actor: as `actor_for` makes it.
+        rules: how lines become evidence.
+        proceed: asked between two transactions; stop when it says no.
+
+    Returns:
+        What was done; None when another process is draining.
+    """
+    try:
+        with hold(store.locks_path, LOCK):
+            return _drain(store, actor, rules, None, None, None, proceed=proceed)
+    except StoreLocked:
+        return None
+
+
 def _in_child(
     store: Store,
     actor: Actor,
@@ -237,19 +260,24 @@ def _drain(
     begin: Callable[[], None] | None,
     *,
     keep: bool = False,
+    proceed: Callable[[], bool] | None = None,
 ) -> Drained:
     deadline = None if budget_s is None else time.monotonic() + budget_s
+    step = (STEP_B, STEP_LINES) if proceed is None else (SLICE_B, SLICE_LINES)
     total = Drained()
+    blanked: dict[str, int] = {}
     size_b = sum(file.size_b for file in spool.files(store.root)) if progress else 0
     done_b = 0
     while True:
         found = spool.files(store.root)
-        part, ends = store.write(actor, lambda tx, f=found: _take(tx, f, rules, begin))  # type: ignore[misc]
+        part, ends = store.write(actor, lambda tx, f=found: _take(tx, f, rules, begin, step))  # type: ignore[misc]
         total.add(part)
         for file, end in ends.items() if not keep else ():
             with suppress(FileNotFoundError):
-                spool.blank(file, end)
-        if part.left and deadline is not None and time.monotonic() >= deadline:
+                spool.blank(file, end, start=blanked.get(file, 0))
+                blanked[file] = end
+        late = deadline is not None and time.monotonic() >= deadline
+        if part.left and (late or (proceed is not None and not proceed())):
             total.left = True
             return total
         if progress is not None:
@@ -265,20 +293,32 @@ def _drain(
 
 
 def _take(
-    tx: Tx, found: list[spool.File], rules: Rules, begin: Callable[[], None] | None
+    tx: Tx,
+    found: list[spool.File],
+    rules: Rules,
+    begin: Callable[[], None] | None,
+    step: tuple[int, int],
 ) -> tuple[Drained, dict[str, int]]:
-    """Take in what waits, up to a bound; also the ends by path of what was taken in."""
+    """Take in what waits, up to a bound; also the ends by path of what was taken in.
+
+    Args:
+        tx: transaction.
+        found: files of the spool.
+        rules: how lines become evidence.
+        begin: called before anything is changed.
+        step: bytes of a file, and lines of all files, after which it is enough.
+    """
     if begin is not None:
         begin()
     total = Drained()
     ends: dict[str, int] = {}
     batch: list[tuple[int, int, spool.File, spool.Line]] = []
     for number, (file, start) in enumerate(spool.waiting(tx.txn, found)):
-        if len(batch) >= STEP_LINES:
+        if len(batch) >= step[1]:
             total.left = True
             break
         try:
-            piece = spool.read(file, start, STEP_B)
+            piece = spool.read(file, start, step[0])
         except OSError:
             continue  # removed meanwhile, or not to be read: doctor tells of permissions
         batch += [(line.at, number, file, line) for line in piece.lines]

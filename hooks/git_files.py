@@ -26,7 +26,18 @@ _SHELL = re.compile(
     rb"(?:ba|da|k|z|a|mk)?sh(?:[ \t][^\r\n]*)?\n"
 )
 _BLOCK = re.compile(
-    rb"# >>> remem (?P<how>made|folder made|put in|moved) >>>\n.*?# <<< remem <<<\n", re.DOTALL
+    rb"# >>> remem (?P<how>made|folder made|put in|moved) >>>\n(?P<inside>.*?)# <<< remem <<<\n",
+    re.DOTALL,
+)
+_NOTICE = b"# 'remem hook uninstall git' removes this: remem-hook(1)\n"
+_CALL = rb'sh [^\n]*"\$@"(?: </dev/null)? >/dev/null 2>&1 \|\| :\n'
+_READ = b"remem_read=$(cat)\n"
+_HANDED = b"exec <<remem_read\n$remem_read\nremem_read\n"
+_PIPE = b"printf '%s\\n' \"$remem_read\" | "
+_OURS = re.compile(
+    rb"^(?:%b|%b|%b|(?:%b)?%b)"
+    % (*map(re.escape, (_NOTICE, _READ, _HANDED)), re.escape(_PIPE), _CALL),
+    re.MULTILINE,
 )
 _FIRST = b"#!/bin/sh\n"
 
@@ -121,6 +132,9 @@ def planned(folder: str, event: str, line: str) -> list[Change]:
     """
     path, aside = os.path.join(folder, event), os.path.join(folder, ASIDE, event)
     now, moved = look(path), look(aside)
+    renewed = _renewed(now, moved, event, line)
+    if renewed is not None:
+        return _changes((path, now, renewed))
     hook, kept = _original(now, moved)
     folder_made = not os.path.isdir(folder) or (now is not None and b" folder made " in now.data)
     if hook is None:
@@ -137,13 +151,25 @@ def planned(folder: str, event: str, line: str) -> list[Change]:
     return _changes((aside, moved, _farther(hook)), (path, now, File(data)))
 
 
-def removal(folder: str, event: str) -> list[Change]:
-    """What brings the hook of an event back to what it was, the bytes and the mode."""
+def removal(folder: str, event: str, notes: list[str] | None = None) -> list[Change]:
+    """What brings the hook of an event back to what it was, the bytes and the mode.
+
+    Lines that somebody wrote between ours stay, and notes gets a word of them.
+    """
     path, aside = os.path.join(folder, event), os.path.join(folder, ASIDE, event)
     now, moved = look(path), look(aside)
     if now is None or not is_ours(now):
         return []
     hook, kept = _original(now, moved)
+    added = _added(now)
+    if added and notes is not None:
+        count = len(added.splitlines())
+        lines = "a line" if count == 1 else f"{count} lines"
+        notes.append(f"left {lines} that somebody wrote into the block of remem in '{path}'")
+    if kept and (added or _around(now, event)):
+        if notes is not None:
+            notes.append(f"'{path}' goes on running the hook in '{aside}'")
+        return _changes((path, now, File(_without_ours(now), now.mode)))
     return _changes((path, now, hook), (aside, moved, None if kept else moved))
 
 
@@ -159,6 +185,17 @@ def tidy(folder: str, *, made: bool) -> None:
 def is_ours(file: File | None) -> bool:
     """Whether our lines stand in a hook."""
     return file is not None and not file.link and _BLOCK.search(file.data) is not None
+
+
+def is_edited(file: File | None, event: str) -> bool:
+    """Whether somebody changed our block: wrote lines into it, or took some of it away."""
+    found = None if file is None or file.link else _BLOCK.search(file.data)
+    if file is None or found is None:
+        return False
+    reads = event in READS and found["how"] not in (b"made", b"folder made")
+    ours = len(_OURS.findall(found["inside"]))
+    around = _around(file, event) if found["how"] == b"moved" else b""
+    return bool(_added(file) or around) or ours != (4 if reads else 2)
 
 
 def made_folder(folder: str, events: tuple[str, ...]) -> bool:
@@ -181,21 +218,58 @@ def _original(now: File | None, moved: File | None) -> tuple[File | None, bool]:
     how = found["how"]
     if how == b"moved" and moved is not None:
         return _nearer(moved), True
-    left = now.data[: found.start()] + now.data[found.end() :]
+    left = _without_ours(now)
     if how != b"put in" and left == _FIRST:
         return None, False  # ours alone; what somebody has added since is kept
     return File(left, now.mode), False
 
 
+def _without_ours(file: File) -> bytes:
+    """A hook without our lines: what somebody wrote between them stays."""
+    found = _BLOCK.search(file.data)
+    assert found is not None
+    inside = _OURS.sub(b"", found["inside"])
+    kept = inside if inside.strip() else b""
+    return file.data[: found.start()] + kept + file.data[found.end() :]
+
+
+def _added(file: File) -> bytes:
+    """What somebody wrote into our block, b"" for nothing."""
+    found = _BLOCK.search(file.data)
+    left = b"" if found is None else _OURS.sub(b"", found["inside"])
+    return left if left.strip() else b""
+
+
+def _around(file: File, event: str) -> bytes:
+    """What somebody wrote into a script of ours that runs a hook which was moved."""
+    found = _BLOCK.search(file.data)
+    if found is None:
+        return b""
+    around = file.data[: found.start()] + file.data[found.end() :]
+    return b"" if around == _FIRST + _last(event) else around
+
+
+def _renewed(now: File | None, moved: File | None, event: str, line: str) -> File | None:
+    """A script that runs a moved hook and that somebody changed, with our lines as they are now."""
+    found = None if now is None or now.link else _BLOCK.search(now.data)
+    if now is None or found is None or found["how"] != b"moved" or moved is None:
+        return None
+    added = _added(now)
+    if not added and not _around(now, event):
+        return None
+    block = _lines("moved", line, event)
+    end = block.rindex(b"# <<< remem <<<")
+    data = now.data[: found.start()] + block[:end] + added + block[end:] + now.data[found.end() :]
+    return File(data, now.mode)
+
+
 def _lines(how: str, line: str, event: str) -> bytes:
     if event in READS and how not in ("made", "folder made"):
         # What git hands over is read for us and handed on.
-        line = (
-            f"remem_read=$(cat)\nprintf '%s\\n' \"$remem_read\" | {line}\n"
-            "exec <<remem_read\n$remem_read\nremem_read"
-        )
-    text = f"# >>> remem {how} >>>\n# 'remem hook uninstall git' removes this: remem-hook(1)\n"
-    return os.fsencode(f"{text}{line}\n# <<< remem <<<\n")
+        told = _READ + _PIPE + os.fsencode(line) + b"\n" + _HANDED
+    else:
+        told = os.fsencode(line) + b"\n"
+    return b"# >>> remem %b >>>\n%b%b# <<< remem <<<\n" % (how.encode(), _NOTICE, told)
 
 
 def _last(event: str) -> bytes:

@@ -27,7 +27,7 @@ from remem.hooks import git_files
 from remem.hooks.git_files import Change, File, look
 from remem.hooks.git_spool import EVENTS, SCRIPT
 from remem.hooks.identity import find_root
-from remem.objects.errors import Refused, RememError
+from remem.objects.errors import PartMissing, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,7 +89,7 @@ def plan(setup: Setup, folder: str, *, everywhere: bool = False) -> list[Change]
 
     Raises:
         Refused: hooks cannot be put there; the message says why and the hint how else.
-        RememError: there is no git.
+        PartMissing: there is no git.
     """
     changes = _written(setup.script, File(SCRIPT.encode(), 0o644))
     if everywhere:
@@ -112,13 +112,19 @@ def install(setup: Setup, folder: str, *, everywhere: bool = False) -> list[Chan
 
 
 def uninstall(
-    setup: Setup, folder: str, *, everywhere: bool = False, dry_run: bool = False
+    setup: Setup,
+    folder: str,
+    *,
+    everywhere: bool = False,
+    dry_run: bool = False,
+    notes: list[str] | None = None,
 ) -> list[Change]:
-    """Bring hooks back to what they were, and give the changes.
+    """Bring hooks back to what they were, and give the changes; notes gets what was left and why.
 
     Raises:
         Refused: a file cannot be read or written.
-        RememError: the folder is in no repository, or there is no git.
+        Refused: the folder is in no repository.
+        PartMissing: there is no git.
     """
     removed: list[Change] = []
     if everywhere:
@@ -131,7 +137,7 @@ def uninstall(
     if place is not None and not (place.listed and _others(setup, place)):
         made = git_files.made_folder(place.folder, EVENTS)
         for event in EVENTS:
-            removed += git_files.removal(place.folder, event)
+            removed += git_files.removal(place.folder, event, notes)
         if not dry_run:
             git_files.apply(removed)
             git_files.tidy(place.folder, made=made)
@@ -143,10 +149,11 @@ def uninstall(
 
 
 def status(setup: Setup, folder: str) -> dict[str, str]:
-    """State of each event in a repository: "installed", "missing" or "replaced".
+    """State of each event in a repository: "installed", "edited", "missing" or "replaced".
 
     Raises:
-        RememError: the folder is in no repository, or there is no git.
+        Refused: the folder is in no repository.
+        PartMissing: there is no git.
     """
     place = locate(setup, folder, check=False)
     found = {}
@@ -156,7 +163,10 @@ def status(setup: Setup, folder: str) -> dict[str, str]:
         ours = event in by_config or git_files.is_ours(file)
         if ours and place.listed and event not in by_config:
             ours = bool({place.repository, EVERY} & set(_list(setup)))
-        found[event] = "installed" if ours else "missing" if file is None else "replaced"
+        if ours and event not in by_config and git_files.is_edited(file, event):
+            found[event] = "edited"
+        else:
+            found[event] = "installed" if ours else "missing" if file is None else "replaced"
     return found
 
 
@@ -164,7 +174,7 @@ def status_everywhere(setup: Setup) -> tuple[str, str]:
     """State of the hooks for all repositories of a user, and the file or folder that says so.
 
     Raises:
-        RememError: there is no git.
+        PartMissing: there is no git.
     """
     if _configured(setup):
         return "installed", _config_file(setup)
@@ -181,7 +191,8 @@ def locate(setup: Setup, folder: str, *, check: bool = True) -> Place:
 
     Raises:
         Refused: hooks cannot be put there.
-        RememError: the folder is in no repository, or there is no git.
+        Refused: the folder is in no repository.
+        PartMissing: there is no git.
     """
     git_dir = _git(setup, folder, "rev-parse", "--absolute-git-dir")
     if not git_dir:
@@ -410,7 +421,7 @@ def _git(setup: Setup, folder: str, *words: str) -> str:
             check=False,
         )
     except OSError as error:
-        raise RememError(
+        raise PartMissing(
             f"cannot run git: {error.strerror}", hint="install git, or look at PATH"
         ) from None
     return os.fsdecode(done.stdout).rstrip("\n") if done.returncode == 0 else ""

@@ -130,7 +130,7 @@ def reverts(tx: Tx, record: Incoming, ref: bytes) -> int:
         _join(tx, part, record, ref)
     if record.kind != COMMIT or not isinstance(named, list):
         return 0
-    at = tx.now if record.asserted is None else record.asserted
+    at = tx.present if record.asserted is None else record.asserted
     changed, seen = 0, {ref}
     turned = [(str(sha), True) for sha in named]
     while turned:
@@ -188,7 +188,7 @@ def _replace(tx: Tx, one: Rewrite, later: dict[tuple[str, str], Rewrite]) -> int
     if old is None or new is None or old.ref == new.ref or old.state.replaced_by is not None:
         return 0
     try:
-        correct.supersede(tx, old, new.ref, one.at or tx.now, reason=one.why)
+        correct.supersede(tx, old, new.ref, one.at or tx.present, reason=one.why)
     except RememError:  # what takes its place was replaced itself, or is withheld
         return 0
     outline = _find(tx, part, one.uri, name + ID_END)
@@ -196,7 +196,7 @@ def _replace(tx: Tx, one: Rewrite, later: dict[tuple[str, str], Rewrite]) -> int
         # A new form whose changes name nothing stands for them itself.
         later_outline = _find(tx, part, one.uri, one.new + ID_END) or new
         with suppress(RememError):
-            correct.supersede(tx, outline, later_outline.ref, one.at or tx.now, reason=one.why)
+            correct.supersede(tx, outline, later_outline.ref, one.at or tx.present, reason=one.why)
     return 1
 
 
@@ -228,7 +228,7 @@ def _drop(tx: Tx, gone: Dropped) -> int:
     found = None if part is None else _find(tx, part, gone.uri, gone.sha)
     if part is None or found is None:
         return 0
-    at = gone.at or tx.now
+    at = gone.at or tx.present
     outline = _find(tx, part, gone.uri, gone.sha + ID_END)
     if outline is not None:
         _close(tx, outline, at, DROPPED)

@@ -21,6 +21,31 @@ LINES = ".jsonl"  # ends the names of files of lines
 EVENTS = "git-"  # begins the names of files of git's events
 
 
+def sizes(root: str) -> dict[str, int]:
+    """Names and sizes of the files of lines and of events, those that may be none included.
+
+    What was taken in keeps its size, and nothing comes in without another size or name.
+
+    Args:
+        root: folder of the store.
+
+    Raises:
+        OSError: the spool cannot be read.
+    """
+    found = {}
+    try:
+        with os.scandir(os.path.join(root, fmt.SPOOL)) as entries:
+            for entry in entries:
+                if entry.name.endswith(LINES) or entry.name.startswith(EVENTS):
+                    try:
+                        found[entry.name] = entry.stat(follow_symlinks=False).st_size
+                    except FileNotFoundError:
+                        continue  # taken in meanwhile
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    return found
+
+
 def waits(store: Store) -> tuple[bool, bool]:
     """Whether shells, and whether git, may have left what was not taken in; takes no lock.
 
@@ -29,25 +54,14 @@ def waits(store: Store) -> tuple[bool, bool]:
     Raises:
         OSError: the spool cannot be read.
     """
-    sizes = {}
-    events = False
-    try:
-        with os.scandir(os.path.join(store.root, fmt.SPOOL)) as entries:
-            for entry in entries:
-                if entry.name.endswith(LINES):
-                    try:
-                        sizes[entry.name] = entry.stat(follow_symlinks=False).st_size
-                    except FileNotFoundError:
-                        continue  # taken in meanwhile
-                elif entry.name.startswith(EVENTS):
-                    events = True
-    except (FileNotFoundError, NotADirectoryError):
-        return False, False
-    if not any(sizes.values()):
+    seen = sizes(store.root)
+    lines = {name: size for name, size in seen.items() if name.endswith(LINES)}
+    events = len(lines) < len(seen)
+    if not any(lines.values()):
         return False, events
     with store.read(maintenance_grant()) as reader:
         ends = dict(reader.txn.scan_prefix("meta", CURSOR))
-    for name, size in sizes.items():
+    for name, size in lines.items():
         if size != int.from_bytes(ends.get(CURSOR + os.fsencode(name), b""), "big") and size:
             return True, events
     return False, events

@@ -45,13 +45,9 @@ def find_root(folder: str) -> tuple[str, str] | None:
     """Top of the work tree and the common git folder, or None outside a repository."""
     here = os.path.realpath(folder)
     while True:
-        dot = os.path.join(here, ".git")
-        if os.path.isdir(dot):
-            return here, dot
-        if os.path.isfile(dot):
-            git = _linked(dot, here)
-            if git is not None:
-                return here, git
+        found = git_folders(here)
+        if found is not None:
+            return here, found[1]
         if _is_bare(here):
             return here, here
         parent = os.path.dirname(here)
@@ -60,14 +56,22 @@ def find_root(folder: str) -> tuple[str, str] | None:
         here = parent
 
 
-def _linked(dot: str, top: str) -> str | None:
-    """The common folder behind a .git file (a linked worktree or a submodule)."""
+def git_folders(top: str) -> tuple[str, str] | None:
+    """The git folder of the work tree with this top, and the common one; None where it is none.
+
+    They differ in a linked worktree, whose ``.git`` is a file, as a submodule's is.
+    """
+    dot = os.path.join(top, ".git")
+    if os.path.isdir(dot):
+        return dot, dot
+    if not os.path.isfile(dot):
+        return None
     line = _first_line(dot)
     if not line.startswith("gitdir:"):
         return None
     git = os.path.normpath(os.path.join(top, line[len("gitdir:") :].strip()))
     common = _first_line(os.path.join(git, "commondir"))
-    return os.path.normpath(os.path.join(git, common)) if common else git
+    return git, os.path.normpath(os.path.join(git, common)) if common else git
 
 
 def _is_bare(folder: str) -> bool:

@@ -77,6 +77,23 @@ def everything(
     return done
 
 
+def beside(store: Store, how: Intake, *, proceed: Callable[[], bool]) -> Drained | None:
+    """Take in what the shells and the git hooks left, in a thread beside others of this process.
+
+    Args:
+        store: open for writing.
+        how: see `Intake`.
+        proceed: asked between two transactions; stop when it says no.
+
+    Returns:
+        What was done; None when another process is draining.
+    """
+    done = drain.drain_beside(store, how.actor, how.rules, proceed=proceed)
+    if done is not None and not done.left and proceed():
+        done.add(of_git(store, how, budget_s=0.0))
+    return done
+
+
 def of_git(
     store: Store, how: Intake, *, budget_s: float | None = None, dry_run: bool = False
 ) -> Drained:

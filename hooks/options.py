@@ -21,8 +21,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         limit: hits of a recall.
         budget: characters of a context.
         short_days: days that a short note is kept.
+        attempts: how often an operation of a draft may be proposed.
         embedder: auto, none, hash, minilm, onnx:FOLDER or openai:URL#MODEL.
         embedder_key: key of the embedding endpoint.
+        reranker: none, msmarco or onnx:FOLDER.
         cache_dir: folder for what can be made again, or None for none.
         derivers: derivers that run, in order.
         single: whether a predicate of a collection has one value at a time, or None for the rule.
@@ -33,8 +35,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 10
     budget: int = 4000
     short_days: int = 8
+    attempts: int = 3
     embedder: str = "auto"
     embedder_key: str = ""
+    reranker: str = "none"
     cache_dir: str | None = None
     derivers: tuple[str, ...] = ("ledger", "rules")
     single: Callable[[str, str, bool], bool] | None = None

@@ -84,11 +84,15 @@ class Reading(Asking):
 
     def pins(self) -> list[results.Pin]:
         """Every pin, also those that show nothing any more; in the order of their making."""
+        from remem.index import whose
         from remem.objects import pins
         from remem.objects.views import Eye
 
         with self.objects.read(self.grant) as reader:
-            return [shaping.pin(one) for one in pins.every(Eye(self.lens(), reader))]
+            return [
+                shaping.pin(one, whose.shown(reader, one))
+                for one in pins.every(Eye(self.lens(), reader))
+            ]
 
     def loops(
         self, *, due: bool = False, about: str = "", done: bool = False
@@ -100,6 +104,7 @@ class Reading(Asking):
             about: with due: what is spoken of; its words bring topics back.
             done: those that are done as well.
         """
+        from remem.index import whose
         from remem.objects import loops
         from remem.objects.views import Eye
 
@@ -116,7 +121,10 @@ class Reading(Asking):
                 found = loops.due(eye, lens.now, about, terms)
             else:
                 found = loops.every(eye) if done else loops.opened(eye)
-            return [shaping.loop(one, loops.settled(eye, one), lens.now) for one in found]
+            return [
+                shaping.loop(one, loops.settled(eye, one), lens.now, whose.shown(reader, one))
+                for one in found
+            ]
 
     def tasks(
         self,
@@ -127,13 +135,14 @@ class Reading(Asking):
         known_at: When | None = None,
     ) -> list[results.Task]:
         """The state of the task with a key, or of all tasks; in view ``history`` every state."""
+        from remem.index import whose
         from remem.objects import tasks
         from remem.objects.views import Eye
 
         with self.objects.read(self.grant) as reader:
             eye = Eye(self.lens(view, as_of, known_at), reader)
             found = tasks.every(eye) if key is None else tasks.of(eye, key)
-            return [shaping.task(one) for one in found]
+            return [shaping.task(one, whose.shown(reader, one)) for one in found]
 
     def briefs(self) -> list[results.Brief]:
         """Briefs that wait for the next consolidation."""

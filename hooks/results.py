@@ -61,6 +61,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
         conflict: ids of other hits that hold at the same time and say otherwise.
         why: parts of the score, where they were asked for.
         confidence: how likely it answers the question, 0 to 1; of an answer to one.
+        by: the principal that brought it, "" where a pack did; mark: whose words it is and its
+            status where it is not verified, "" for the owner's own (`remem.index.whose`).
     """
 
     id: str
@@ -73,6 +75,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     role: str
     speaker: str
+    by: str
+    mark: str
     scope: Names
     asserted_at: datetime | None
     valid_from: datetime | None
@@ -140,11 +144,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """A pin or a loop as it stands in a context."""
+    """A pin or a loop as it stands in a context; by and mark as in a hit."""
 
     id: str
     ref: str
     text: str
+    by: str
+    mark: str
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -334,6 +340,8 @@ class Pin(msgspec.Struct, frozen=True):
     replaced_by: str | None
     text: str | None
     collection: str
+    by: str
+    mark: str
 
 
 class Pinned(msgspec.Struct, frozen=True):
@@ -360,6 +368,8 @@ class Loop(msgspec.Struct, frozen=True):
     closed_at: datetime | None
     note: str | None
     collection: str
+    by: str
+    mark: str
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -385,6 +395,8 @@ class Task(msgspec.Struct, frozen=True):
     recorded_at: datetime
     replaced_by: str | None
     collection: str
+    by: str
+    mark: str
 
 
 class TaskSet(msgspec.Struct, frozen=True):
@@ -457,6 +469,105 @@ class Proposed(msgspec.Struct, frozen=True):
     draft: str | None
     operations: list[int]
     known: list[int]
+
+
+class Ground(msgspec.Struct, frozen=True):
+    """An observation behind a claim, for who decides on it.
+
+    Attributes:
+        text: what was said, or None when it is gone.
+        spans: the parts that ground the claim, [start, end) in characters.
+        held: its status when it is held back itself.
+    """
+
+    id: str
+    text: str | None
+    spans: list[tuple[int, int]]
+    held: str | None
+
+
+class Side(msgspec.Struct, frozen=True):
+    """A memory that an operation would change, or that stays: its ref and its words."""
+
+    ref: str
+    text: str | None
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to decide on.
+
+    Attributes:
+        kind: "operation" of a draft, "quarantined", or "claim": pending without a draft.
+        id: the draft, or what is held back.
+        operation: its number in the draft; this and the next four are None for the other kinds.
+        verdict: "waiting", "approved", "denied" or "stale".
+        stale: why it cannot be applied any more.
+        ref: the ref whose words are decided on; text: these words.
+        target: the memory that would change; into: the one that stays.
+        codes: why it is held back.
+        producers: who produced it; None for who is not known.
+    """
+
+    kind: str
+    id: str
+    operation: int | None
+    action: str | None
+    verdict: str | None
+    attempt: int | None
+    critique: str | None
+    stale: str | None
+    ref: str | None
+    text: str | None
+    triple: tuple[str, str, str] | None
+    target: Side | None
+    into: Side | None
+    ends_at: datetime | None
+    evidence: list[Ground]
+    codes: list[str]
+    producers: list[str | None]
+    since: datetime
+    age_s: int
+    collection: str
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """Operations that were proposed together; waiting of them wait."""
+
+    id: str
+    status: str
+    made_at: datetime
+    deriver: Deriver
+    note: str
+    waiting: int
+    scope: Names
+    operations: list[Case]
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """What is held back: why, by whom and since when.
+
+    Attributes:
+        id: the ref; head: the revision whose words were held back, to be released by this id.
+    """
+
+    id: str
+    head: str | None
+    type: str
+    status: str
+    codes: list[str]
+    producers: list[str | None]
+    since: datetime
+    age_s: int
+    text: str | None
+    scope: Names
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What became of one operation: "approved", "denied", or "stale" and why."""
+
+    number: int
+    verdict: str
+    why: str | None
 
 
 class Waiting(msgspec.Struct, frozen=True):

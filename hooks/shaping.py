@@ -13,11 +13,16 @@ from remem.objects.errors import UsageError
 from remem.objects.model import Observation
 
 if TYPE_CHECKING:
+    from remem.hooks.questions import Size
     from remem.index import hits as found
     from remem.index.asked import Understood
+    from remem.index.context import Block
+    from remem.index.pinned import Standing
+    from remem.index.whose import Whose
     from remem.objects import loops, model, pins, statements, tasks
     from remem.objects.admit import Admitted
     from remem.objects.briefs import Brief
+    from remem.objects.encode import Obj
     from remem.objects.reader import Part, Reader
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -121,6 +126,8 @@ def hit(of: found.Hit, *, sure: bool = False) -> results.Hit:
         origin="derived" if told is None else told.origin,
         role="" if told is None else told.role,
         speaker="" if told is None else told.speaker,
+        by=of.whose.by,
+        mark=of.whose.mark,
         scope=names(of.scope),
         asserted_at=None if told is None else maybe(told.asserted),
         valid_from=maybe(state.valid_from),
@@ -151,6 +158,40 @@ def answer(question: found.Question, of: found.Answer) -> results.Answer:
         hits=[hit(one, sure=True) for one in of.hits],
         **more,
     )
+
+
+def context(
+    question: found.Question, of: found.Answer, size: Size, made: Block, standing: Standing
+) -> results.Context:
+    """The context that `remem.hooks.questions.pack` made of an answer."""
+    from remem.index.context import cost_of
+
+    used = {entry.ids[0] for entry in made.entries}
+    return results.Context(
+        query=question.text,
+        budget=size.budget,
+        unit="tokens" if size.tokens else "characters",
+        used=cost_of(made.text, tokens=size.tokens),
+        omitted=made.omitted,
+        degraded=of.degraded,
+        view=of.view,
+        view_reason=of.view_reason,
+        text=made.text,
+        pins=[_said(one.state, one.ref, one.obj, standing) for one in standing.shown],
+        due=[
+            _said(one.state, one.ref, one.memory, standing)
+            for one, entry in zip(standing.loops, standing.due, strict=True)
+            if entry in made.entries
+        ],
+        hits=[hit(one) for one in of.hits if one.id.hex()[:10] in used],
+    )
+
+
+def _said(state: refs.RefState, ref: bytes, obj: Obj | None, standing: Standing) -> results.Said:
+    """A pin or a loop with its words."""
+    assert state.head is not None and obj is not None
+    said = standing.whose[ref]
+    return results.Said(state.head.hex(), ref.hex(), obj.text, said.by, said.mark)
 
 
 def understood(of: Understood) -> results.Understood:
@@ -199,7 +240,7 @@ def entry(reader: Reader, part: Part, of: refs.Entry) -> results.Entry:
 # -- pins, loops, tasks, briefs -----------------------------------------------------------------
 
 
-def pin(of: pins.Pin) -> results.Pin:
+def pin(of: pins.Pin, said: Whose) -> results.Pin:
     """A pin in its public shape."""
     return results.Pin(
         id=hex_of(of.state.head),
@@ -210,10 +251,12 @@ def pin(of: pins.Pin) -> results.Pin:
         replaced_by=hex_of(of.successor),
         text=None if of.obj is None else of.obj.text,
         collection=of.part.collection,
+        by=said.by,
+        mark=said.mark,
     )
 
 
-def loop(of: loops.Loop, note: str, now: int) -> results.Loop:
+def loop(of: loops.Loop, note: str, now: int, said: Whose) -> results.Loop:
     """A loop in its public shape, with how it ended."""
     head = of.state.head
     assert head is not None
@@ -231,10 +274,12 @@ def loop(of: loops.Loop, note: str, now: int) -> results.Loop:
         closed_at=None if of.open else maybe(of.state.valid_to),
         note=note or None,
         collection=of.part.collection,
+        by=said.by,
+        mark=said.mark,
     )
 
 
-def task(of: tasks.Task) -> results.Task:
+def task(of: tasks.Task, said: Whose) -> results.Task:
     """A state of a task in its public shape."""
     head = of.state.head
     assert head is not None
@@ -249,6 +294,8 @@ def task(of: tasks.Task) -> results.Task:
         recorded_at=moment(of.state.created),
         replaced_by=hex_of(of.state.replaced_by),
         collection=of.part.collection,
+        by=said.by,
+        mark=said.mark,
     )
 
 

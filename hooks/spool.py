@@ -320,8 +320,14 @@ def state(root: str, txn: Txn) -> State:
 # -- what was taken in ----------------------------------------------------------------------------
 
 
-def blank(path: str, end: int, *, sync: bool = False) -> None:
+def blank(path: str, end: int, *, start: int = 0, sync: bool = False) -> None:
     """Overwrite the beginning of a file with spaces, where it is not blank yet.
+
+    Args:
+        path: of the file.
+        end: of its beginning, bytes.
+        start: up to here it is blank.
+        sync: flush it to disk.
 
     Raises:
         OSError: it cannot be written.
@@ -329,7 +335,7 @@ def blank(path: str, end: int, *, sync: bool = False) -> None:
     handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         before = os.fstat(handle)
-        at = 0
+        at = start
         while at < end:
             data = os.pread(handle, min(_BLANK_B, end - at), at)
             if not data:

@@ -22,14 +22,14 @@ def plan(place: Place, *, install: bool) -> Plan:
         Refused: hooks cannot be put there; the message says why and the hint how else.
         RememError: there is no git.
     """
-    setup = _setup(place)
+    setup, notes = _setup(place), list[str]()
     if install:
         found = git_install.plan(setup, place.folder, everywhere=place.everywhere)
     else:
         found = git_install.uninstall(
-            setup, place.folder, everywhere=place.everywhere, dry_run=True
+            setup, place.folder, everywhere=place.everywhere, dry_run=True, notes=notes
         )
-    return _told(place, found, install=install)
+    return _told(place, found, notes, install=install)
 
 
 def carry_out(place: Place, *, install: bool) -> Plan:
@@ -39,13 +39,13 @@ def carry_out(place: Place, *, install: bool) -> Plan:
         Refused: as `plan`, or a file cannot be written.
         RememError: there is no git.
     """
-    setup = _setup(place)
+    setup, notes = _setup(place), list[str]()
     if install:
         os.makedirs(setup.spool, mode=0o700, exist_ok=True)
         found = git_install.install(setup, place.folder, everywhere=place.everywhere)
     else:
-        found = git_install.uninstall(setup, place.folder, everywhere=place.everywhere)
-    return _told(place, found, install=install)
+        found = git_install.uninstall(setup, place.folder, everywhere=place.everywhere, notes=notes)
+    return _told(place, found, notes, install=install)
 
 
 def status(place: Place) -> list[State]:
@@ -56,8 +56,10 @@ def status(place: Place) -> list[State]:
         hooks = git_install.locate(setup, place.folder, check=False).folder
     except RememError:
         return [State("all repositories", *_everywhere(place))]
-    ours = [event for event in EVENTS if found[event] == "installed"]
-    if len(ours) == len(EVENTS):
+    ours = [event for event in EVENTS if found[event] in ("installed", "edited")]
+    if "edited" in found.values():
+        state = "edited"
+    elif len(ours) == len(EVENTS):
         state = "installed" if not _is_behind(place) else "outdated"
     else:
         state = "edited" if ours else "missing"
@@ -88,9 +90,8 @@ def _setup(place: Place) -> git_install.Setup:
     return git_install.Setup(place.config, folder(place.store), place.environ)
 
 
-def _told(place: Place, found: list[git_files.Change], *, install: bool) -> Plan:
+def _told(place: Place, found: list[git_files.Change], notes: list[str], *, install: bool) -> Plan:
     changes = [Change(one.path, _bytes(one.before), _bytes(one.after)) for one in found]
-    notes = []
     if install and place.everywhere and any(one.path.endswith("post-commit") for one in found):
         notes.append("in a repository that is there already, 'git init' brings the hooks")
     if not install and place.everywhere and changes:

@@ -82,7 +82,7 @@ def _correct(tx: Tx, record: Incoming, limit_b: int, found: Found) -> Admitted:
         return admitted  # nothing is replaced by what may not be shown
     state = correct.fresh(tx, found)
     if state.replaced_by != admitted.ref:
-        at = tx.now if record.asserted is None else record.asserted
+        at = tx.present if record.asserted is None else record.asserted
         correct.supersede(tx, found, admitted.ref, at)
     return admitted
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from remem.index import lexcheck, lexical, project
 from remem.index.errors import EmbedderMismatch, IndexDamaged
 from remem.index.postings import KEY
+from remem.objects import lists
 from remem.objects.errors import RememError
 from remem.objects.forget_plan import ERASED
 from remem.objects.scope import maintenance_grant
+from remem.objects.tables import Beside, after_prefix
 
 if TYPE_CHECKING:
     from remem.index.dense import Dense
@@ -78,17 +80,22 @@ def _part(
     if at > last:
         found.append(f"it has projected entry {at}, the log ends at {last}")
     expected = 0
+    keys = Beside(txn.pairs(KEY, part.prefix, after_prefix(part.prefix)))
+    briefs = part.prefix + lists.BRIEF
+    opening = Beside(reader.txn.pairs("lists", briefs, after_prefix(briefs)))
     for ref, state in reader.states(part):
         if state.first > at:
             continue
         if state.status == ERASED and state.last <= at:
             for _ in lexical.docs_of_ref(txn, part.number, ref):
                 _note(found, f"'{ref.hex()[:10]}' was forgotten, yet it has a document")
-        for object_id, (seq, _) in project.documents_of(reader, part, ref):
+        if not project.may_be_found(state) or opening.get(briefs + ref) is not None:
+            continue
+        for object_id, (seq, _) in sorted(project.revisions_in(reader, part, state)):
             if seq > at:
                 continue
             expected += 1
-            if txn.get(KEY, part.prefix + ref + object_id) is None:
+            if keys.get(part.prefix + ref + object_id) is None:
                 _note(found, f"'{object_id.hex()[:10]}' has no document")
     documents, _ = lexical.stats(txn, part.number)
     if documents != expected and state_is_settled(reader, part, at):

@@ -3,6 +3,7 @@
 Pins stand first, word for word; they are never left out, and more of them than fit is an error.
 Only whole entries are taken, best first; one that does not fit is left out and smaller ones behind
 it may still fill the room.  The block says that it is data, and stored text cannot forge its frame.
+What is not the owner's own word begins with a mark of whose it is (`remem.index.whose`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 from remem.index.errors import OverBudget
 from remem.index.frame import safe as safe
 from remem.index.recall import Hit
+from remem.index.whose import prefix
 from remem.objects import instant, refs
 from remem.objects.model import Memory, Observation
 from remem.objects.views import WITHHELD
@@ -128,18 +130,16 @@ def entry_of(hit: Hit) -> Entry:
             mark += f" [{_held(hit)}]"
         if hit.conflict:
             mark += f" [conflict with {', '.join(c.hex()[:10] for c in hit.conflict)}]"
-        line = f"{safe(hit.obj.text)}{dated}{mark} [{', '.join(ids)}]"
+        line = f"{prefix(hit.whose)}{safe(hit.obj.text)}{dated}{mark} [{', '.join(ids)}]"
         return Entry("Memories", (0, hit.state.first, ids[0]), line, ids)
     obj = hit.obj
     assert isinstance(obj, Observation)
     at = obj.asserted
     group = _group(obj)
-    said = obj.speaker or obj.role
-    prefix = f"{safe(said)}: " if said else ""
     mark = "" if hit.truth == "current" else f"[{hit.truth}] "
     if _held(hit):
         mark = f"[{_held(hit)}] {mark}"
-    line = f"{mark}{prefix}{safe(obj.text)} [{ids[0]}]"
+    line = f"{mark}{prefix(hit.whose, obj)}{safe(obj.text)} [{ids[0]}]"
     return Entry(group, (1, at if at is not None else 1 << 62, f"{hit.state.first:020}"), line, ids)
 
 

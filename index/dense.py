@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from remem.index import embed, kept, lexical, project
 from remem.index.errors import EmbedderMismatch, IndexDamaged
-from remem.index.fields import is_parsed
+from remem.index.fields import is_parsed, text_of
 from remem.index.vectors import VectorIndex
 from remem.objects import encode, refs
 from remem.objects.lock import hold
-from remem.objects.model import Observation
 from remem.objects.scope import maintenance_grant
 
 if TYPE_CHECKING:
@@ -219,12 +218,3 @@ class Dense:
 def vector_folder(store: Store, number: int) -> str:
     """Folder of the vector index of a partition."""
     return os.path.join(store.index_path, f"vectors-{number}")
-
-
-def text_of(obj: encode.Obj) -> str:
-    """What of an object is embedded: who says it, and the text."""
-    if isinstance(obj, Observation):
-        caption = obj.meta.get("caption")
-        tail = f" [{caption}]" if isinstance(caption, str) else ""
-        return f"{obj.speaker}: {obj.text}{tail}" if obj.speaker else obj.text + tail
-    return obj.text

@@ -60,6 +60,7 @@ class Engine:
         embedder: str = "auto",
         cache_dir: str | None = None,
         api_key: str = "",
+        reranker: str = "none",
         warm: bool = False,
     ) -> None:
         """Bind store, grant and settings; nothing is loaded that the mode does not need."""
@@ -77,7 +78,15 @@ class Engine:
             if dense is None and mode == "vector":
                 raise EmbedderMissing("there is no embedder to rank by vectors")
         self.dense = dense
-        self.searcher = Searcher(store, grant, dense)
+        again = None
+        if reranker != "none":
+            from remem.index.rerank import resolve
+
+            try:
+                again = resolve(reranker, cache_dir=cache_dir)
+            except RememError as error:
+                self.warnings.append(f"{error}: the finds are not read again")
+        self.searcher = Searcher(store, grant, dense, again)
 
     def refresh(self, progress: Callable[[str, int, int], None] | None = None) -> None:
         """Project what other processes wrote since, as far as that can be done now."""

@@ -20,6 +20,7 @@ class UnknownEmbedder(UsageError):
 class EmbedderMissing(RememError):
     """A package or a file that the embedder needs is not installed."""
 
+    kind = "missing_part"
     exit_code = 5
     default_hint = "pip install 'remem[semantic]'"
 
@@ -27,6 +28,7 @@ class EmbedderMissing(RememError):
 class EmbedderFailed(RememError):
     """The embedder is there but gave no usable vectors."""
 
+    kind = "embedder"
     exit_code = 5
     default_hint = "recall works without vectors: '--mode lexical'"
 
@@ -34,16 +36,19 @@ class EmbedderFailed(RememError):
 class OverBudget(Refused):
     """What is pinned does not fit the budget of a context; pins are never cut or left out."""
 
+    kind = "over_budget"
     default_hint = "give it more with --budget or context.budget, or 'remem unpin' some"
 
 
 class IndexDamaged(StoreError):
     """The bytes of a projection are not those that were written."""
 
+    kind = "index"
     default_hint = "run 'remem reindex'; nothing but time is lost"
 
 
 class EmbedderMismatch(StoreError):
     """A vector index was built by another embedder than the one configured now."""
 
+    kind = "embedder"
     default_hint = "run 'remem reindex --vectors' to embed again with the configured embedder"

@@ -172,3 +172,12 @@ def _dates(when: int) -> list[bytes]:
         found = terms(f"{number} {_MONTHS[month - 1]} {year}")
         _date_terms[day] = found
     return found
+
+
+def text_of(obj: Obj) -> str:
+    """What of an object a model reads: who says it, and the text."""
+    if isinstance(obj, Observation):
+        caption = obj.meta.get("caption")
+        tail = f" [{caption}]" if isinstance(caption, str) else ""
+        return f"{obj.speaker}: {obj.text}{tail}" if obj.speaker else obj.text + tail
+    return obj.text

@@ -8,6 +8,7 @@ import msgspec
 
 from remem.index.analyze import terms
 from remem.index.ran import Ran
+from remem.index.whose import OWN, Whose
 from remem.objects import evidence, refs
 from remem.objects.errors import RememError, UsageError
 from remem.objects.model import Observation, Scope, Source
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 MODES = ("hybrid", "lexical", "vector")
 QUOTE = 240  # characters of a quote
+MAX_LIMIT = 10_000  # hits
 MAX_QUERY = 100_000  # characters; more cannot be a question
 
 
@@ -88,6 +90,7 @@ class Hit(msgspec.Struct, frozen=True):
     Attributes:
         conflict: ids of other hits that hold at the same time and say otherwise.
         stale: of a summary: what changed below it, or None.
+        whose: whose words it is.
         confidence: how likely it answers the question, 0 to 1.
     """
 
@@ -103,6 +106,7 @@ class Hit(msgspec.Struct, frozen=True):
     conflict: tuple[bytes, ...] = ()
     confidence: float = 0.0
     stale: Stale | None = None
+    whose: Whose = OWN
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -135,7 +139,7 @@ def matches(question: Question, obj: Obj, state: refs.RefState) -> bool:
         return False
     if question.since is not None or question.until is not None:
         stated = obj.asserted if isinstance(obj, Observation) else obj.valid_from
-        when = state.created if stated is None else stated
+        when = state.starts if stated is None else stated
         if question.since is not None and when < question.since:
             return False
         if question.until is not None and when >= question.until:

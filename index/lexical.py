@@ -76,6 +76,7 @@ __all__ = [
     "mark",
     "neighbours",
     "parts",
+    "prepare",
     "remove",
     "set_mark",
     "stats",
@@ -184,7 +185,11 @@ def _add(txn: Txn, part: int, docs: Sequence[DocIn]) -> None:
     held = load_part(txn, part)
     first = held.next_doc
     groups: defaultdict[bytes, list[int]] = defaultdict(list)
-    rows, keys, lanes = _prepare(part, first, ordered, groups)
+    rows, lanes = prepare(part, first, ordered, groups)
+    keys = [
+        (key := prefix + doc.ref + doc.oid, close_value(key, docno.to_bytes(4, "little")))
+        for docno, doc in enumerate(ordered, first)
+    ]
     check_terms(groups)
     appended = follows_all(txn, DOC, number_key(part, first))
     txn.put_many(DOC, rows, appended)
@@ -203,13 +208,19 @@ def _add(txn: Txn, part: int, docs: Sequence[DocIn]) -> None:
 _Pairs = list[tuple[bytes, bytes]]
 
 
-def _prepare(
-    part: int, first: int, docs: list[DocIn], groups: Groups
-) -> tuple[_Pairs, _Pairs, _Pairs]:
-    """Pairs for the tables of rows, keys and lanes; postings go to the groups."""
-    prefix = part_key(part)
+def prepare(part: int, first: int, docs: list[DocIn], groups: Groups) -> tuple[_Pairs, _Pairs]:
+    """Pairs for the tables of rows and lanes; postings go to the groups, a dict of lists.
+
+    Args:
+        part: number of the scope partition.
+        first: number of the first document.
+        docs: in the order of their numbers.
+        groups: what was gathered before; it makes a list for each new term by itself.
+
+    Raises:
+        ValueError: a term has a zero byte, or a number does not fit.
+    """
     rows: _Pairs = []
-    keys: _Pairs = []
     lanes: _Pairs = []
     pack = ROW.pack
     for docno, doc in enumerate(docs, first):
@@ -233,8 +244,6 @@ def _prepare(
         except (struct.error, OverflowError) as error:
             raise ValueError(f"a number of a document does not fit: {error}") from None
         rows.append((key, close_value(key, b"".join((row, counts, names, *filters)))))
-        key = prefix + doc.ref + doc.oid
-        keys.append((key, close_value(key, docno.to_bytes(4, "little"))))
         key = lane_key(part, doc.lane, doc.seq, doc.oid, docno)
         lanes.append((key, close_value(key, b"")))
         base = docno | length_code(doc.length) << 32
@@ -245,7 +254,7 @@ def _prepare(
             if term.rfind(FILTER) or len(term) == 1:
                 raise ValueError(f"not a filter: {show_term(term)}")
             groups[term].append(docno)
-    return rows, keys, lanes
+    return rows, lanes
 
 
 def remove(txn: Txn, part: int, docs: Iterable[tuple[bytes, bytes]]) -> int:

@@ -69,7 +69,8 @@ def _indexed(look: Look, txn: Txn, part: Part, stale: set[bytes]) -> Iterator[Li
             continue
         when = row.when
         if when is None:
-            when = look.reader.entry(part, row.seq).time
+            entry = look.reader.entry(part, row.seq)
+            when = entry.time if entry.valid_from is None else entry.valid_from
         elif question.since is not None and when < question.since:
             continue
         elif question.until is not None and when >= question.until:
@@ -89,4 +90,4 @@ def _read(look: Look, part: Part, refs: set[bytes]) -> Iterator[Listed]:
             obj = encode.decode(data)
             if matches(look.question, obj, state):
                 when = obj.asserted if isinstance(obj, Observation) else obj.valid_from
-                yield state.created if when is None else when, seq, part, ref, object_id
+                yield state.starts if when is None else when, seq, part, ref, object_id

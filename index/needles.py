@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     U64 = NDArray[np.uint64]
     Classes = list[tuple[int, U64, NDArray[np.bool_]]]
 
-EACH = 32  # strings that are looked for one by one
+EACH = 12  # strings that are looked for one by one: about as fast as all at once
 EACH_PLAIN = 400  # the same where there is no numpy
 MIN_B = 5  # shorter strings occur by chance
 _WINDOW_B = 8
@@ -66,10 +66,16 @@ class Needles:
         self.wanted = found
         self.longest = max(map(len, found), default=0)
 
-    def first(self, data: bytes) -> dict[bytes, int]:
-        """The strings that occur in some bytes, each with the first offset at which it does."""
+    def first(self, data: bytes, known: Container[bytes] = ()) -> dict[bytes, int]:
+        """The strings that occur in some bytes, each with the first offset at which it does.
+
+        Args:
+            data: what is looked through.
+            known: strings that are not asked for any more.
+        """
         if self._table is None:
-            places = ((string, data.find(string)) for string in self.wanted)
+            asked = [string for string in self.wanted if string not in known]
+            places = ((string, data.find(string)) for string in asked)
             return {string: at for string, at in places if at >= 0}
         found: dict[bytes, int] = {}
         for width, offsets in self._candidates(data):
@@ -78,7 +84,7 @@ class Needles:
                 for string in own.get(data[at : at + width], ()):
                     if data.startswith(string, at) and at < found.get(string, at + 1):
                         found[string] = at
-        return found
+        return {string: at for string, at in found.items() if string not in known}
 
     def _tables(self) -> Classes:
         """Of each width: the windows, and which of their hashes are those of a string."""

@@ -52,8 +52,8 @@ class OnnxEmbedder:
         self.name = f"onnx:{folder}"
         self._folder = folder
         self._cache = cache_dir
-        self._model_digest = _digest_file(os.path.join(folder, "model.onnx"))
-        self._tokens_file = _tokens_file(folder)
+        self._model_digest = digest_of(os.path.join(folder, "model.onnx"))
+        self._tokens_file = tokens_file(folder)
         self._session: Any = None
         self._tokens: Callable[[Sequence[str]], list[list[int]]] | None = None
         self._dim = 0
@@ -71,7 +71,7 @@ class OnnxEmbedder:
         """Identity of the vectors: model, tokenizer, length limit, pooling."""
         from blake3 import blake3
 
-        tokens = _digest_file(self._tokens_file)
+        tokens = digest_of(self._tokens_file)
         settings = f"onnx 1\0{self._model_digest}\0{tokens}\0{MAX_TOKENS}\0mean\0unit"
         return blake3(settings.encode()).hexdigest()
 
@@ -110,8 +110,8 @@ class OnnxEmbedder:
 
     def _open(self) -> Callable[[Sequence[str]], list[list[int]]]:
         if self._tokens is None:
-            self._tokens = _tokenizer(self._tokens_file)
-            self._session = _session(
+            self._tokens = tokenizer_of(self._tokens_file)
+            self._session = session_of(
                 os.path.join(self._folder, "model.onnx"), self._model_digest, self._cache
             )
             unknown = {one.name for one in self._session.get_inputs()} - _INPUTS
@@ -135,7 +135,7 @@ class OnnxEmbedder:
         try:
             state = self._session.run(None, {k: v for k, v in feed.items() if k in wanted})[0]
         except Exception as error:  # the runtime has no base class of its own
-            raise EmbedderFailed(f"'{self.name}' failed: {_first_line(error)}") from None
+            raise EmbedderFailed(f"'{self.name}' failed: {first_line(error)}") from None
         if state.ndim == 3:
             state = (state * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1)[:, None]
         if state.ndim != 2 or state.shape[0] != len(ids):
@@ -153,7 +153,7 @@ def missing(folder: str) -> str:
 
     if not os.path.isfile(os.path.join(folder, "model.onnx")):
         return "has no 'model.onnx'"
-    tokens = _tokens_file(folder)
+    tokens = tokens_file(folder)
     if not tokens:
         return "has neither 'tokenizer.json' nor 'vocab.txt'"
     packages = [*_PACKAGES, *(["tokenizers"] if tokens.endswith(".json") else [])]
@@ -161,7 +161,8 @@ def missing(folder: str) -> str:
     return f"needs {', '.join(map(repr, absent))}" if absent else ""
 
 
-def _tokens_file(folder: str) -> str:
+def tokens_file(folder: str) -> str:
+    """Path of what a folder has to cut texts into tokens, or an empty string."""
     for name in ("tokenizer.json", "vocab.txt"):
         path = os.path.join(folder, name)
         if os.path.isfile(path):
@@ -169,7 +170,12 @@ def _tokens_file(folder: str) -> str:
     return ""
 
 
-def _tokenizer(path: str) -> Callable[[Sequence[str]], list[list[int]]]:
+def tokenizer_of(path: str) -> Callable[[Sequence[str]], list[list[int]]]:
+    """What cuts texts into token ids, the marks of begin and end included, ``MAX_TOKENS`` at most.
+
+    Raises:
+        EmbedderFailed: the file cannot be read.
+    """
     try:
         if path.endswith(".json"):
             from tokenizers import Tokenizer
@@ -183,11 +189,20 @@ def _tokenizer(path: str) -> Callable[[Sequence[str]], list[list[int]]]:
         with open(path, "rb") as file:
             return WordPiece(file.read(), max_tokens=MAX_TOKENS).encode_batch
     except Exception as error:  # tokenizers raises plain Exception
-        raise EmbedderFailed(f"cannot read '{path}': {_first_line(error)}") from None
+        raise EmbedderFailed(f"cannot read '{path}': {first_line(error)}") from None
 
 
-def _session(path: str, digest: str, cache_dir: str | None) -> Any:
-    """An inference session, from the cache where it is whole."""
+def session_of(path: str, digest: str, cache_dir: str | None) -> Any:
+    """An inference session, from the cache where it is whole.
+
+    Args:
+        path: of the model.
+        digest: BLAKE3 of its file, in hex.
+        cache_dir: folder of optimised copies, or None.
+
+    Raises:
+        EmbedderFailed: the runtime cannot load it.
+    """
     import importlib
 
     runtime = importlib.import_module("onnxruntime")
@@ -222,7 +237,7 @@ def _load(runtime: Any, path: str, *, optimise: bool, save: str = "") -> Any:
     try:
         return runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime has no base class of its own
-        raise EmbedderFailed(f"cannot load '{path}': {_first_line(error)}") from None
+        raise EmbedderFailed(f"cannot load '{path}': {first_line(error)}") from None
 
 
 def _optimise(runtime: Any, path: str, stem: str) -> bool:
@@ -238,7 +253,7 @@ def _optimise(runtime: Any, path: str, stem: str) -> bool:
         sums = []
         for name in sorted(os.listdir(work)):
             os.chmod(os.path.join(work, name), 0o600)
-            sums.append(f"{_digest_file(os.path.join(work, name))} {name}\n")
+            sums.append(f"{digest_of(os.path.join(work, name))} {name}\n")
         descriptor = os.open(os.path.join(work, "SUMS"), os.O_WRONLY | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.writelines(sums)
@@ -258,13 +273,18 @@ def _whole(stem: str) -> bool:
         with open(os.path.join(stem, "SUMS"), encoding="utf-8") as file:
             lines = file.read().splitlines()
         return bool(lines) and all(
-            _digest_file(os.path.join(stem, line[65:])) == line[:64] for line in lines
+            digest_of(os.path.join(stem, line[65:])) == line[:64] for line in lines
         )
     except (OSError, ValueError, EmbedderFailed):
         return False
 
 
-def _digest_file(path: str) -> str:
+def digest_of(path: str) -> str:
+    """BLAKE3 of a file, in hex.
+
+    Raises:
+        EmbedderFailed: it cannot be read.
+    """
     from blake3 import blake3
 
     hasher = blake3()
@@ -275,5 +295,6 @@ def _digest_file(path: str) -> str:
     return hasher.hexdigest()
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of what an error says, or its name."""
     return (str(error).splitlines() or [type(error).__name__])[0]

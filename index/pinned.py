@@ -15,6 +15,7 @@ import msgspec
 from remem.index.analyze import terms
 from remem.index.context import Entry, safe
 from remem.index.unseen import visible
+from remem.index.whose import Whose, prefix, shown
 from remem.objects import instant, loops, pins, refs
 from remem.objects.model import Memory
 from remem.objects.views import WITHHELD, Eye
@@ -43,6 +44,7 @@ class Standing(msgspec.Struct, frozen=True):
         covers: ids of refs and of evidence that these say already.
         shown: the pins themselves.
         loops: the loops themselves.
+        whose: whose words each of them is, by ref.
     """
 
     pins: list[Entry] = []
@@ -50,6 +52,7 @@ class Standing(msgspec.Struct, frozen=True):
     covers: frozenset[bytes] = frozenset()
     shown: list[Pin] = []
     loops: list[Loop] = []
+    whose: dict[bytes, Whose] = {}
 
 
 def standing(store: Store, grant: Grant, lens: Lens, text: str) -> Standing:
@@ -65,6 +68,8 @@ def standing(store: Store, grant: Grant, lens: Lens, text: str) -> Standing:
         eye = Eye(lens, reader)
         held = pins.shown(eye)
         due = loops.due(eye, lens.at, text, terms)
+        said = {pin.ref: shown(reader, pin) for pin in held}
+        said |= {loop.ref: shown(reader, loop) for loop in due}
     covers = {one.ref for one in held} | {one.ref for one in due}
     for one in held:
         if isinstance(one.obj, Memory) and one.obj.kind == pins.KIND:
@@ -72,11 +77,12 @@ def standing(store: Store, grant: Grant, lens: Lens, text: str) -> Standing:
     for loop in due:
         covers.update(loop.memory.cites)
     return Standing(
-        [_pin(number, one) for number, one in enumerate(held)],
-        [_due(number, one) for number, one in enumerate(due)],
+        [_pin(number, one, said[one.ref]) for number, one in enumerate(held)],
+        [_due(number, one, said[one.ref]) for number, one in enumerate(due)],
         frozenset(covers),
         held,
         due,
+        said,
     )
 
 
@@ -88,15 +94,16 @@ def verbatim(text: str) -> list[str]:
     return [QUOTED + _MARKER.sub(r"\\x3c", visible(line)) for line in lines]
 
 
-def _pin(number: int, one: Pin) -> Entry:
+def _pin(number: int, one: Pin, said: Whose) -> Entry:
     head = one.state.head
     assert head is not None and one.obj is not None
     ids = [head.hex()[:ID]]
-    line = "\n".join([f"{_held(one.state)}[{ids[0]}]", *verbatim(one.obj.text)])
+    told = f"{safe(said.mark)} " if said.sources else ""
+    line = "\n".join([f"{_held(one.state)}{told}[{ids[0]}]", *verbatim(one.obj.text)])
     return Entry(PINNED, (-2, number, ids[0]), line, ids)
 
 
-def _due(number: int, one: Loop) -> Entry:
+def _due(number: int, one: Loop, said: Whose) -> Entry:
     head = one.state.head
     assert head is not None
     ids = [head.hex()[:ID]]
@@ -104,7 +111,7 @@ def _due(number: int, one: Loop) -> Entry:
         why = f"on {safe(one.topic)}"
     else:
         why = f"since {instant.display(one.due, one.memory.offset)}"
-    line = f"{_held(one.state)}{safe(one.memory.text)} ({why}) [{ids[0]}]"
+    line = f"{_held(one.state)}{prefix(said)}{safe(one.memory.text)} ({why}) [{ids[0]}]"
     return Entry(DUE, (-1, number, ids[0]), line, ids)
 
 

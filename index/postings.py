@@ -218,6 +218,17 @@ def join_lists(term: bytes, older: bytes, younger: bytes) -> bytes:
     return b"".join((older[:cut], younger[:end], older[cut:], younger[end:]))
 
 
+def join_many(term: bytes, bodies: list[bytes]) -> bytes:
+    """One list of several, every document of each being greater than those of the one before."""
+    if len(bodies) == 1:
+        return bodies[0]
+    if not term[0]:
+        return b"".join(bodies)
+    cuts = [len(body) // POSTING_B * 4 for body in bodies]
+    docs = [body[:cut] for body, cut in zip(bodies, cuts, strict=True)]
+    return b"".join(docs + [body[cut:] for body, cut in zip(bodies, cuts, strict=True)])
+
+
 def without(term: bytes, body: memoryview, docnos: Sequence[int]) -> bytes:
     """The body of a list after some documents have left it.
 

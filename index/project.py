@@ -11,6 +11,7 @@ a rebuild of the inverted index.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from typing import TYPE_CHECKING
@@ -21,12 +22,13 @@ from remem.index import lexical, seal
 from remem.index.errors import IndexDamaged
 from remem.index.fields import document
 from remem.objects import disk, kv, lists, refs
+from remem.objects import format as fmt
 from remem.objects.errors import RememError, StoreLocked
 from remem.objects.lock import hold
 from remem.objects.scope import maintenance_grant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from remem.objects.reader import Part, Reader
     from remem.objects.scope import Grant
@@ -35,7 +37,10 @@ if TYPE_CHECKING:
 BATCH = 4000  # log entries a transaction
 LOCK = "index"
 LEXICAL = "terms"
+NEW = "-new"  # ends the name of one that is being built
 VERSION = b"5"
+_TRIES = 16
+_ERASED = refs.STATUS_CODE["erased"]
 
 Progress = "Callable[[str, int, int], None] | None"
 
@@ -166,10 +171,28 @@ def try_project(store: Store, progress: Callable[[str, int, int], None] | None =
 
 
 def rebuild(store: Store, *, progress: Callable[[str, int, int], None] | None = None) -> Projected:
-    """Build the inverted index anew from the objects, whatever state it is in."""
+    """Build the inverted index anew from the objects, whatever state it is in.
+
+    The one that is there serves until the new one takes its place.
+    """
+    import shutil
+
+    from remem.index import bulk
+
+    began = time.monotonic()
+    done = Projected()
+    fresh = lexical_path(store) + NEW
     with hold(store.locks_path, LOCK, wait_s=60.0):
-        drop_lexical(store)
-    return project(store, progress=progress)
+        make_folder(store)
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            with seal.writing(fresh):
+                done.added = bulk.build(store, fresh, progress)
+            _take_place(store, fresh)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    done.seconds = time.monotonic() - began
+    return done
 
 
 def _behind(store: Store) -> bool:
@@ -190,6 +213,22 @@ def drop_lexical(store: Store) -> None:
     if os.path.isdir(path):
         for name in os.listdir(path):
             os.unlink(os.path.join(path, name))
+
+
+def _take_place(store: Store, fresh: str) -> None:
+    """Put a folder where the inverted index is; a reader may just be looking at that one's seal."""
+    path = lexical_path(store)
+    for _ in range(_TRIES):
+        drop_lexical(store)
+        try:
+            os.rename(fresh, path)
+            break
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise kv.translate(error, path) from error
+    else:
+        raise StoreLocked(f"'{path}' is in use all the time")
+    fmt.sync_folder(store.index_path)
 
 
 def _check_stamp(txn: kv.Txn) -> None:
@@ -268,18 +307,26 @@ def _apply(txn: kv.Txn, reader: Reader, part: Part, entries: list[refs.Entry]) -
 def documents_of(reader: Reader, part: Part, ref: bytes) -> Iterator[tuple[bytes, tuple[int, int]]]:
     """(object id, (entry that brought it, lane)) of every revision of a ref that may be found."""
     state = reader.state(part, ref)
-    if state is None or refs.STATUSES[state.status] == "erased":
-        return
-    if state.type > refs.MEMORY:
-        return
-    if lists.is_brief(reader, part, ref):
-        return  # bookkeeping is not recalled
+    if state is not None and may_be_found(state) and not lists.is_brief(reader, part, ref):
+        yield from revisions_in(reader, part, state)
+
+
+def may_be_found(state: refs.RefState) -> bool:
+    """Whether a ref in this state has documents: bookkeeping is not recalled.
+
+    Neither is what opens a consolidation; its state does not tell.
+    """
+    return state.status != _ERASED and state.type <= refs.MEMORY
+
+
+def revisions_in(
+    reader: Reader, part: Part, state: refs.RefState
+) -> Iterable[tuple[bytes, tuple[int, int]]]:
+    """(object id, (entry that brought it, lane)) of every revision of a ref."""
     if state.first == state.last:
-        if state.head is not None:
-            yield state.head, (state.first, state.lane)
-        return
+        return () if state.head is None else ((state.head, (state.first, state.lane)),)
     brought: dict[bytes, tuple[int, int]] = {}
     for entry in reader.entries(part, state):
         if entry.new is not None:
             brought[entry.new] = (entry.seq, state.lane)  # the oldest entry wins
-    yield from brought.items()
+    return brought.items()

@@ -4,7 +4,9 @@ Looked for are the whole texts (UTF-8 as given, NFC and NFD, and UTF-16, to 4 Ki
 and each word of five letters or more of what was removed, as it stood and case-folded, that occurs
 in no living object.  What a living object holds, or one that waits for a purge of its own, proves
 nothing and is left out; it is counted.  So is a word that the store itself is made of (names of
-tables, of statuses, of backups, settings).
+tables, of statuses, of backups, settings).  What lives is looked through only as long as that
+strikes something off the list; the rest is looked for in the files, and what is found there is held
+against all that lives.
 
 A short word occurs among random bytes by chance, the more often the more words and bytes there are.
 So the least length grows with both, and what is too short for it is counted as well.
@@ -39,6 +41,7 @@ MAX_NEEDLE_B = 4096  # of a longer text its beginning is looked for
 WORD = "word"  # form of a single word
 CHANCE = 0.001  # of one word being found among random bytes
 _CHUNK_B = 8 << 20
+_IDLE_B = 64 << 20  # of what lives, looked through in vain: enough before the files are
 _BETWEEN = b"\xff\xfe\xff\xfe\xff\xfe\xff\xfe"  # between living texts: no text holds it
 _NAMES = ("aliases", "parts", "lanes", "jobs")
 _LIVING = ("objects", *_NAMES, "log", "audit", "tombs", "receipts", "meta")
@@ -88,16 +91,17 @@ def prove(store: Store, removed: Iterable[Stored]) -> Proof:
     forms, report.short = _forms(objects, _size(store.root))
     own = _own_words(store)
     with store.read(maintenance_grant()) as reader:
-        wanted = _without_living(reader, forms, gone, own)
-    report.living = len(forms) - len(wanted)
+        wanted = _without_living(reader, forms, gone, own, _IDLE_B)
     needles = Needles(wanted)
-    report.needles, report.sampled = len(needles.wanted), needles.left_out
     found = list(_scan(store.root, needles, report)) if needles.wanted else []
-    if found:  # what somebody said meanwhile is no remainder
+    said: set[bytes] = set()
+    if found:  # what lives further on, or what somebody said meanwhile, is no remainder
+        there = {needle: forms[needle] for _, _, needle in found}
         with store.read(maintenance_grant()) as reader:
-            again = {needle: forms[needle] for _, _, needle in found}
-            still = _without_living(reader, again, gone, own)
-        report.findings = [Finding(f, at, forms[n]) for f, at, n in found if n in still]
+            said = there.keys() - set(_without_living(reader, there, gone, own))
+        report.findings = [Finding(f, at, forms[n]) for f, at, n in found if n not in said]
+    report.living = len(forms) - len(wanted) + len(said)
+    report.needles, report.sampled = len(needles.wanted) - len(said), needles.left_out
     return report
 
 
@@ -186,13 +190,30 @@ def _utf8(text: str) -> bytes:
 
 
 def _without_living(
-    reader: Reader, forms: dict[bytes, str], gone: set[bytes], own: bytes
+    reader: Reader, forms: dict[bytes, str], gone: set[bytes], own: bytes, idle_b: int | None = None
 ) -> list[bytes]:
-    """Those of the byte strings that nothing which is still there holds, in their order."""
+    """Those of the byte strings that nothing which is still there holds, in their order.
+
+    Args:
+        reader: a snapshot.
+        forms: byte strings, each with its form.
+        gone: salts of the objects that are to be gone.
+        own: what the files of a store hold of themselves.
+        idle_b: stop once so many bytes of what lives held none of those that are left; None: look
+            through all of it.
+    """
     needles = Needles(forms)
     found = {needle for needle in needles.first(own) if forms[needle] == WORD}
+    idle = 0
     for block in _blocks(_living(reader, gone)):
-        found |= needles.first(block).keys()
+        fresh = needles.first(block, found).keys()
+        found |= fresh
+        idle = 0 if fresh else idle + len(block)
+        left = [needle for needle in needles.wanted if needle not in found]
+        if not left or (idle_b is not None and idle >= idle_b):
+            break
+        if 2 * len(left) < len(needles.wanted):
+            needles = Needles(left)  # fewer are found faster
     return [needle for needle in forms if needle not in found]
 
 
@@ -278,10 +299,9 @@ def _scan(root: str, needles: Needles, report: Proof) -> Iterator[tuple[str, int
                 while chunk := file.read(_CHUNK_B):
                     report.bytes += len(chunk)
                     data = tail + chunk
-                    for needle, at in sorted(needles.first(data).items()):
-                        if needle not in seen:
-                            seen.add(needle)
-                            yield os.path.relpath(path, root), offset - len(tail) + at, needle
+                    for needle, at in sorted(needles.first(data, seen).items()):
+                        seen.add(needle)
+                        yield os.path.relpath(path, root), offset - len(tail) + at, needle
                     offset += len(chunk)
                     tail = data[-(needles.longest - 1) :] if needles.longest > 1 else b""
         except FileNotFoundError:

@@ -8,6 +8,7 @@ citations.  What is not projected yet is scanned, so that one's own writes are a
 from __future__ import annotations
 
 from contextlib import ExitStack
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from remem.index import confidence, project
 from remem.index.analyze import query_terms
 from remem.index.asked import understand
-from remem.index.fields import ROLE, clean
+from remem.index.fields import ROLE, clean, text_of
 from remem.index.gather import Pool
 from remem.index.hits import MODES, QUOTE, Answer, Cite, Hit, Question, excerpt, matches
 from remem.index.listing import newest
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from remem.index.dense import Dense
     from remem.index.meaning import Meaning
     from remem.index.past import Window
+    from remem.index.rerank import Reranker
     from remem.index.truths import Ranked
     from remem.objects.kv import Env, Txn
     from remem.objects.reader import Part, Reader
@@ -57,8 +59,15 @@ MATCHES = 0.6  # of the best score: what a period must hold to be looked in alon
 class Searcher:
     """Asks questions of one store; keeps what was loaded between questions."""
 
-    def __init__(self, store: Store, grant: Grant, dense: Dense | None = None) -> None:
-        """Bind a store, a grant and, where vectors may be used, the dense side."""
+    def __init__(
+        self,
+        store: Store,
+        grant: Grant,
+        dense: Dense | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
+        """Bind a store and a grant; where there are some, the dense side and a reranker."""
+        self.reranker = reranker
         self.store = store
         self.grant = grant
         self.dense = dense
@@ -173,6 +182,7 @@ class Look:
         self.either = [group for group in groups if len(group) > 1]
         self._pools: dict[int, Pool] = {}
         self._tails: dict[int, Scan] = {}
+        self._read: dict[bytes, float] = {}  # what a reranker said of an object
         self._top_lexical = self._top_vector = 0.0
 
     def run(self, txn: Txn | None) -> list[Hit]:
@@ -240,7 +250,24 @@ class Look:
 
         streams = [self._stream(part, deep=windows is None) for part in self.reader.parts]
         ranked = merge(*streams, key=lambda found: -found[0]) if len(streams) != 1 else streams[0]
+        if self.searcher.reranker is not None:
+            ranked = self._again(ranked, self.searcher.reranker)
         return Collector(self.eye, self.question, self.terms, windows).collect(ranked, least)
+
+    def _again(self, ranked: Iterator[Ranked], reranker: Reranker) -> Iterator[Ranked]:
+        """The same with the best read again: see index/rerank.py."""
+        from remem.index import rerank
+
+        first = list(islice(ranked, rerank.DEPTH))
+        fresh = [found for found in first if found[3] not in self._read]
+        texts = [text_of(self.reader.object(part, oid)) for _, part, _, oid, *_ in fresh]
+        try:
+            said = reranker.scores(self.question.text, texts) if texts else []
+        except RememError as error:
+            self.degraded.append(str(error))
+            return chain(first, ranked)
+        self._read.update(zip((found[3] for found in fresh), said, strict=True))
+        return rerank.mixed(first, ranked, self._read)
 
     def _stream(self, part: Part, *, deep: bool) -> Iterator[Ranked]:
         """Documents of a partition, best first."""

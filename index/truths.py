@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.index import ran
+from remem.index import ran, whose
 from remem.index.analyze import terms
 from remem.index.fields import is_parsed
 from remem.index.hits import QUOTE, Hit, cites_of, excerpt, matches
@@ -172,6 +172,7 @@ class Collector:
             cites_of(self.eye, part, object_id, obj, self.terms),
             parts if question.why else None,
             confidence=sure,
+            whose=whose.of(self.eye.reader, part, seen[0], object_id, obj),
         )
 
     def _by(self, part: Part, ref: bytes, object_id: bytes) -> bytes | None:
@@ -357,7 +358,7 @@ class Collector:
         if not single and not chains.is_single(predicate):
             return None
         known = [(h.ref, h.obj) for p, h in self._hits if p.number == part.number]
-        chain = chains.holding(chains.members(reader, part, key), self.question.lens.at)
+        chain = chains.holding(chains.members(reader, part, key), self.eye.lens.at)
         known += [(member.ref, member.memory) for member in chain]
         for ref, other in known:
             if not isinstance(other, Memory) or other.triple is None or ref == hit.ref:

@@ -107,7 +107,9 @@ def admit(
     scope = tx.place(record.collection, record.agent, record.session)
     part = tx.part(scope)
     if tx.has_values:
+        beside = (record.speaker, record.source_uri, record.source_id, record.tool, record.kind)
         tomb = tombs.blocked(tx, part, text)
+        tomb = tomb or tombs.named(tx, part, (*beside, *tombs.strings(record.meta)))
         if tomb is not None:
             tx.refuse("add", "tombstone", part.number, tomb)
             return Admitted(tomb, tomb, "blocked", Receipt("blocked", ["tombstone"]))
@@ -174,11 +176,12 @@ def admit(
         later = None if again is None else tx.reader.state(part, again)
         if again is not None and later is not None and _holds(tx, part, later, again):
             return Admitted(again, again, "known", receipt)
-        if told:
+        if told or tx.present != tx.now:  # else its time tells it from what was said before
             meta = {**record.meta, "again": tx.now}
-        else:
-            asserted = tx.now
+        if not told:
+            asserted = tx.present
     tx.store_object(part, object_id, data, observation)
+    attests = receipts.put(tx, part, object_id, receipt) if receipt.codes else None
     if source_key:
         tx.txn.put("sources", source_key, object_id)
     if again_key:
@@ -190,17 +193,16 @@ def admit(
         lane=tx.lane(part, scope),
         status=receipt.status,
         valid_from=asserted,
-        valid_to=None if lasts is None else tx.now + lasts,
+        valid_to=None if lasts is None else tx.present + lasts,
         reason=reason,
+        attests=attests,
     )
-    if receipt.codes:
-        receipts.put(tx, part, object_id, receipt)
     return Admitted(object_id, object_id, "new", receipt)
 
 
 def _gone(tx: Tx, state: refs.RefState) -> bool:
     """Whether nobody can see a ref any more: withheld for good, or kept for a time that is over."""
-    return state.status in _GONE or refs.ran_out(state, tx.now)
+    return state.status in _GONE or refs.ran_out(state, tx.present)
 
 
 def _kept_for_good(tx: Tx, part: Part, note: Observation, limit_b: int) -> bytes | None:
@@ -223,23 +225,31 @@ def _head_of(tx: Tx, part: Part, ref: bytes) -> bytes:
     return state.head if state is not None and state.head is not None else ref
 
 
-def _holds(tx: Tx, part: Part, state: refs.RefState, object_id: bytes) -> bool:
+def _holds(
+    tx: Tx,
+    part: Part,
+    state: refs.RefState,
+    object_id: bytes,
+    seen: frozenset[bytes] = frozenset(),
+) -> bool:
     """True while an object is what its ref says, and what it says holds.
 
-    Its ref was neither replaced nor closed, and no memory drawn from it was.
+    Its ref was neither replaced nor closed, and no memory drawn from it was.  Refs that replace
+    each other in a circle, which a pack may bring, hold nowhere.
     """
     if state.head != object_id or _gone(tx, state) or state.flags & refs.CLOSED:
         return False
     if state.replaced_by is not None:
-        return _stands_for(tx, part, state.replaced_by, object_id)
+        by = state.replaced_by
+        return by not in seen and _stands_for(tx, part, by, object_id, seen | {by})
     if next(tx.txn.scan_prefix("cites", part.prefix + object_id), None) is None:
         return True
     from remem.objects.views import CURRENT, Eye, Lens
 
-    return Eye(Lens(tx.now), tx.reader).evidence(part, object_id)[0] == CURRENT
+    return Eye(Lens(tx.present), tx.reader).evidence(part, object_id)[0] == CURRENT
 
 
-def _stands_for(tx: Tx, part: Part, ref: bytes, copy: bytes) -> bool:
+def _stands_for(tx: Tx, part: Part, ref: bytes, copy: bytes, seen: frozenset[bytes]) -> bool:
     """Whether evidence was retired as a copy of what says the same, and that holds."""
     state = tx.reader.state(part, ref)
     if state is None or state.type != refs.OBSERVATION or state.head is None:
@@ -249,7 +259,7 @@ def _stands_for(tx: Tx, part: Part, ref: bytes, copy: bytes) -> bool:
     if kept is None or own is None:
         return False
     same = (tombs.normal_value(encode.decode(data).text) for data in (kept, own))
-    return len(set(same)) == 1 and _holds(tx, part, state, state.head)
+    return len(set(same)) == 1 and _holds(tx, part, state, state.head, seen)
 
 
 def _sealed(observation: Observation, part: Part, limit_b: int) -> tuple[bytes, bytes]:

@@ -6,22 +6,28 @@ that it concerns.  Only the owner says what a name stands for.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import chains
+from remem.objects import chains, encode, tombs
+from remem.objects.attests import ALIASES, of_aliases
 from remem.objects.errors import BadInput, NotFound, Refused, ScopeRefused
 from remem.objects.links import mark_of
 from remem.objects.model import Memory
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from remem.objects.attests import Attests
     from remem.objects.reader import Part, Reader
     from remem.objects.tx import Tx
 
     Row = tuple[bytes, bytes, Memory, bool]  # key of the chain, ref, head, one value at a time
 
 MAX_NAME_B = 500
+_WORDS = re.compile(r"[^\w]+")
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[str, str]).decode
@@ -54,6 +60,7 @@ def add(tx: Tx, part: Part, name: str, stands: str) -> str:
     for one in (name, stands):
         if not chains.fold(one) or len(one.encode("utf-8", "surrogatepass")) > MAX_NAME_B:
             raise BadInput(f"'{one[:60]}' cannot be a name: it is empty or too long")
+    tombs.check_names(tx, part, (name, stands), "alias")
     if chains.canonical(tx.reader, part, stands) == chains.fold(name):
         raise Refused(f"'{stands}' stands for '{name}' itself")
     key = chains.alias_key(part, name)
@@ -63,7 +70,7 @@ def add(tx: Tx, part: Part, name: str, stands: str) -> str:
     rows = _rows(tx, part)
     tx.txn.put("aliases", key, _encode((name, stands)))
     _move(tx, part, rows)
-    tx.refuse("alias", "done", part.number, None)
+    tx.done("alias", part.number, attests={ALIASES: of_aliases(tx.txn, part)})
     return "new"
 
 
@@ -81,7 +88,58 @@ def remove(tx: Tx, part: Part, name: str) -> None:
     rows = _rows(tx, part)
     tx.txn.delete("aliases", key)
     _move(tx, part, rows)
-    tx.refuse("alias", "removed", part.number, None)
+    named: Attests = {ALIASES: of_aliases(tx.txn, part)}
+    tx.done("alias", part.number, outcome="removed", attests=named)
+
+
+def forget(tx: Tx, part: Part, texts: Iterable[str], gone: Collection[bytes]) -> list[bytes]:
+    """Take away the aliases that would tell what was forgotten; their keys.
+
+    Those that name something which these texts say and nothing else does.
+
+    Args:
+        tx: the write transaction.
+        part: its partition.
+        texts: what was forgotten.
+        gone: object ids of it; other objects are searched for the names.
+    """
+    named = [(key, _decode(data)) for key, data in tx.txn.scan_prefix("aliases", part.prefix)]
+    if not named:
+        return []
+    told = [f" {chains.fold(_WORDS.sub(' ', text))} " for text in texts]
+    said = {
+        name
+        for _, row in named
+        for name in row
+        if any(f" {chains.fold(_WORDS.sub(' ', name))} " in text for text in told)
+    }
+    lonely = said - _still_said(tx, part, said, gone)
+    goes = [key for key, row in named if lonely.intersection(row)]
+    if not goes:
+        return []
+    rows = _rows(tx, part)
+    for key in goes:
+        tx.txn.delete("aliases", key)
+    _move(tx, part, rows)
+    left: Attests = {ALIASES: of_aliases(tx.txn, part)}
+    tx.done("alias", part.number, outcome="removed", attests=left)
+    return goes
+
+
+def _still_said(tx: Tx, part: Part, names: set[str], gone: Collection[bytes]) -> set[str]:
+    """Those of the names that an object says which was not forgotten, in any letter case."""
+    wanted = {name: chains.fold(name) for name in names}
+    found: set[str] = set()
+    for key, data in tx.txn.scan_prefix("objects", part.prefix) if names else ():
+        if key[4:] in gone:
+            continue
+        text = chains.fold(data.decode("utf-8", "ignore"))
+        here = {name for name, value in wanted.items() if name not in found and value in text}
+        if here and tx.reader.erased(part, tx.reader.ref_of(part, key[4:])) is None:
+            found |= here
+            if len(found) == len(names):
+                break
+    return found
 
 
 def _check_owner(tx: Tx, part: Part) -> None:
@@ -98,9 +156,11 @@ def _rows(tx: Tx, part: Part) -> list[Row]:
     for key, _ in tx.txn.scan_prefix("chains", part.prefix):
         ref = key[20:]
         state = tx.reader.state(part, ref)
-        if state is None or state.head is None or tx.reader.erased(part, ref) is not None:
-            continue  # what waits for a purge cannot be read and needs no place
-        memory = tx.reader.object(part, state.head)
+        if state is None or state.head is None:
+            continue
+        # What was forgotten has a place as long as its bytes are there: it may be restored.
+        data = tx.txn.get("objects", part.prefix + state.head)
+        memory = None if data is None else encode.decode(data)
         if not isinstance(memory, Memory) or memory.triple is None:
             continue
         single = chains.chain_key(tx.reader, part, memory.triple, single=True)

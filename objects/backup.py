@@ -2,7 +2,9 @@
 
 The copy is one snapshot of the canonical environment, compacted, with the settings, the spool and
 the owner's key, encrypted as it is; the projections are left out, they are rebuilt.  It is built
-beside its place and renamed, so that a folder of that name is always a whole store.
+beside its place and renamed, so that a folder of that name is always a whole store.  What is built
+holds a locked file that says of which store it is; where nobody holds the lock any more, its maker
+is dead, and the next backup to that place takes it away and begins anew.
 
 The list (``backups.json`` in the store) names each copy with the end of the audit chain that it
 holds, so that whoever purges can be told which copies were made while the bytes were there.
@@ -12,6 +14,7 @@ Source: remem-store(5), BACKUPS.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import time
@@ -35,6 +38,14 @@ _LOCK = "backups"
 _WAIT_S = 30.0
 _ATTEMPTS = 3
 _CHUNK_B = 1 << 20
+_PARTS = frozenset(
+    name.split(".")[0]
+    for name in (
+        *(fmt.CANON, fmt.INDEX, fmt.LOCKS, fmt.SPOOL, fmt.CONFIG_FILE, fmt.OWNER_KEY_FILE),
+        *(fmt.FORMAT_FILE, fmt.GENERATION_FILE, MANIFEST_FILE),
+    )
+)
+_MARK = os.path.join(fmt.LOCKS, "backup")  # in what is built, locked by who builds it
 
 
 class Backup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,6 +64,14 @@ class Backup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows: int
     head: str
     bytes: int
+
+
+class _Mark(msgspec.Struct, frozen=True):
+    """Of which store an unfinished copy is: its folder, by name, device and inode."""
+
+    store: str
+    device: int
+    inode: int
 
 
 class _Manifest(msgspec.Struct, forbid_unknown_fields=True):
@@ -82,7 +101,7 @@ def backup(store: Store, target: str) -> Backup:
     _refuse(store, target, building)
     try:
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-        os.mkdir(building, 0o700)
+        mark = _begin(store, building)
     except OSError as error:
         raise kv.translate(error, building) from error
     try:
@@ -98,11 +117,14 @@ def backup(store: Store, target: str) -> Backup:
             if not store.readonly:
                 _write_list(store.root, [*listed, made])
             os.replace(building, target)
+            os.unlink(os.path.join(target, _MARK))
+            fmt.sync_folder(os.path.join(target, fmt.LOCKS))
             fmt.sync_folder(os.path.dirname(target))
     except OSError as error:
         raise kv.translate(error, target) from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
+        os.close(mark)
     return made
 
 
@@ -144,17 +166,87 @@ def _refuse(store: Store, target: str, building: str) -> None:
     if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
         raise Refused(f"'{target}' is not empty", hint="choose a new folder for each backup")
     if os.path.lexists(building):
-        raise Refused(
-            f"'{building}' is there, left by a backup that was cut short or is still running",
-            hint="remove that folder if no backup is running",
-        )
+        _clear(store, building)
+
+
+def _mark_of(store: Store) -> _Mark:
+    found = os.stat(store.root)
+    return _Mark(os.path.realpath(store.root), found.st_dev, found.st_ino)
+
+
+def _begin(store: Store, building: str) -> int:
+    """Make the folder, with the locked file in it that says of which store it is; that file."""
+    first = f"{building}.{os.getpid()}"
+    os.mkdir(first, 0o700)
+    handle = -1
+    try:
+        os.mkdir(os.path.join(first, fmt.LOCKS), 0o700)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        handle = os.open(os.path.join(first, _MARK), flags, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(handle, msgspec.json.encode(_mark_of(store)))
+        os.rename(first, building)  # whoever finds it finds it marked
+    except OSError:
+        shutil.rmtree(first, ignore_errors=True)
+        if handle >= 0:
+            os.close(handle)
+        raise
+    return handle
+
+
+def _clear(store: Store, building: str) -> None:
+    """Take away what a backup of this store left that was killed.
+
+    Raises:
+        Refused: it is still being built, is of another store, or is nothing of the kind.
+    """
+    try:
+        handle = os.open(os.path.join(building, _MARK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        raise _in_the_way(building) from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # It may have been finished, or begun anew, since it was opened.
+            there = os.stat(os.path.join(building, _MARK))
+            if not os.path.samestat(os.fstat(handle), there):
+                raise BlockingIOError
+        except OSError:
+            raise Refused(
+                f"a backup to '{building.removesuffix('.part')}' is running",
+                hint="wait for it to end, or choose another folder",
+            ) from None
+        if not _is_ours(store, building, os.read(handle, _CHUNK_B)):
+            raise _in_the_way(building)
+        shutil.rmtree(building)
+    finally:
+        os.close(handle)
+
+
+def _is_ours(store: Store, building: str, data: bytes) -> bool:
+    """Whether an unfinished copy is of this store and this user, and holds nothing else."""
+    try:
+        mark = msgspec.json.decode(data, type=_Mark)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    found = os.lstat(building)
+    if mark != _mark_of(store) or found.st_uid != os.geteuid() or os.path.islink(building):
+        return False
+    return all(name.split(".")[0] in _PARTS for name in os.listdir(building))
+
+
+def _in_the_way(building: str) -> Refused:
+    return Refused(
+        f"'{building}' is there, and is nothing that a backup of this store left",
+        hint="remove that folder if no backup is running",
+    )
 
 
 def _fill(store: Store, building: str) -> int:
     """Write everything but the list; the number of the generation."""
     # The spool first: what is drained meanwhile is then in both and not in neither.
     _copy_tree(os.path.join(store.root, fmt.SPOOL), os.path.join(building, fmt.SPOOL))
-    for name in (fmt.CANON, fmt.INDEX, fmt.LOCKS):
+    for name in (fmt.CANON, fmt.INDEX):
         os.mkdir(os.path.join(building, name), 0o700)
     for _ in range(_ATTEMPTS):
         env = store.env()

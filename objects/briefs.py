@@ -263,7 +263,7 @@ def consume(tx: Tx, brief: Brief) -> Consumed:
                 done.skipped.append((ref, why))
             tx.flush()
     found = Found(part, brief.ref, state, None)
-    correct.close(tx, found, tx.now, reason=CONSUMED)
+    correct.close(tx, found, tx.present, reason=CONSUMED)
     return done
 
 

@@ -157,4 +157,4 @@ def single_key(tx: Tx, part: Part, memory: Memory) -> bytes:
 
 def replaced(tx: Tx, state: refs.RefState) -> bool:
     """Whether something has taken the place of a ref by now."""
-    return state.valid_to is None or state.valid_to <= tx.now
+    return state.valid_to is None or state.valid_to <= tx.present

@@ -46,6 +46,7 @@ from remem.objects.names import (
     find_chain,
     fold,
     is_single,
+    key_by,
     keys_of,
     qualifier,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "holding",
     "is_single",
     "join",
+    "key_by",
     "keys_of",
     "leave",
     "member_of",
@@ -85,6 +87,7 @@ __all__ = [
     "relink_of",
 ]
 
+CLOCK = "clock"  # reason of what gives way because a clock ran ahead when it was recorded
 MAX_CITES = 256  # evidence of one fact; a later repeat begins a fact of its own
 WITHDRAWN = "rederived"  # reason of what its deriver no longer says, or says of another time
 
@@ -131,7 +134,7 @@ def put(
     assert memory.triple is not None
     held = Held() if held is None else held
     tx.flush()
-    starts = tx.now if valid_from is None else valid_from
+    starts = tx.present if valid_from is None else valid_from
     key = chain_key(tx.reader, part, memory.triple, single=single)
     chain = held.of(tx.reader, part, key)
     waits = status in withheld.NAMES
@@ -145,13 +148,15 @@ def put(
         _end_where_stated(tx, part, key, known.ref, memory)
         return known.ref, "known"
     repeated = [] if waits else _repeated_later(chain, starts)
-    ref = _create(tx, part, memory, status, starts, reason, codes)
+    ref = _create(tx, part, memory, status, starts, single, reason, codes)
     if not waits:
         _make_room(tx, part, key, memory, starts, ref, held)
+        if valid_from is None:
+            _set_right(tx, part, key, starts, ref, held)
     join(tx, part, key, ref, held)
     for at, member in repeated:
         if not _says(tx, part, held.of(tx.reader, part, key), at, member.memory):
-            _from_repeat(tx, part, key, member, at, held)
+            _from_repeat(tx, part, key, member, at, single, held)
     return ref, "new"
 
 
@@ -161,6 +166,7 @@ def _create(
     memory: Memory,
     status: str,
     starts: int,
+    single: bool,
     reason: str = "",
     codes: Sequence[str] = (),
 ) -> bytes:
@@ -176,6 +182,7 @@ def _create(
             valid_to=ends,
             reason=reason,
             codes=codes,
+            single=single,
         )
         if ref is not None:
             return ref
@@ -247,7 +254,9 @@ def _says(tx: Tx, part: Part, chain: list[Member], at: int, memory: Memory) -> b
     return any(t is not None and canonical(tx.reader, part, t[2]) == same for t in found)
 
 
-def _from_repeat(tx: Tx, part: Part, key: bytes, member: Member, at: int, held: Held) -> None:
+def _from_repeat(
+    tx: Tx, part: Part, key: bytes, member: Member, at: int, single: bool, held: Held
+) -> None:
     """Let the repeat of a fact stand as a fact of its own."""
     old = member.memory
     cites = list(dict.fromkeys(cited for cited, t in repeats(old) if t >= at))
@@ -259,7 +268,7 @@ def _from_repeat(tx: Tx, part: Part, key: bytes, member: Member, at: int, held: 
         memories.with_cites(old, cites), valid_from=at, meta=meta, span=None
     )
     status = refs.STATUSES[member.state.status]
-    ref = _create(tx, part, again, status, at, memories.EVIDENCE)
+    ref = _create(tx, part, again, status, at, single, memories.EVIDENCE)
     held.drop(key)
     join(tx, part, key, ref, held)
 
@@ -351,6 +360,29 @@ def _make_room(
             replaced_by=ref,
         )
         gone = True
+    if gone:
+        held.drop(key)
+        relink(tx, part, key)
+
+
+def _set_right(tx: Tx, part: Part, key: bytes, starts: int, ref: bytes, held: Held) -> None:
+    """Replace what began as it was recorded, by a clock that ran ahead and was set back since.
+
+    It would take the place of what is said now once its time came.
+    """
+    chain = held.of(tx.reader, part, key)
+    later = chain[bisect_right(chain, starts, key=lambda m: m.begins) :]
+    gone = [m for m in later if m.ref != ref and memories.began_at_once(m.memory, m.state)]
+    for member in gone:
+        tx.record(
+            part,
+            "supersede",
+            member.ref,
+            member.state,
+            reason=CLOCK,
+            valid_to=member.begins,
+            replaced_by=ref,
+        )
     if gone:
         held.drop(key)
         relink(tx, part, key)

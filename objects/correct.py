@@ -56,10 +56,14 @@ def close(
         if state.replaced_by is None:
             raise Refused(f"'{oid.short(found.ref)}' has ended by then")
         raise Refused(f"'{oid.short(found.ref)}' was replaced by '{oid.short(state.replaced_by)}'")
-    if state.valid_from is not None and at <= chains.begins(
-        tx.reader, found.part, found.ref, state
-    ):
-        raise UsageError("the end is not after the beginning")
+    if state.valid_from is not None:
+        begins = chains.begins(tx.reader, found.part, found.ref, state)
+        if at == tx.present < begins and memories.began_at_once(
+            tx.reader.object(found.part, state.head or found.ref), state
+        ):
+            at = begins + 1  # it began by a clock that was set back since
+        if at <= begins:
+            raise UsageError("the end is not after the beginning")
     _end(tx, found.part, found.ref, state, at, reason)
     if state.type == refs.OBSERVATION and state.head is not None:
         for memory in tx.reader.cited_by(found.part, state.head):
@@ -145,7 +149,7 @@ def supersede(
         raise NotFound(f"nothing has the id '{oid.short(by)}' in this scope")
     if successor.replaced_by is not None:
         raise Refused(f"'{oid.short(by)}' was replaced itself")
-    at = min(at, tx.now)
+    at = min(at, tx.present)
     tx.record(
         part,
         "supersede",

@@ -16,12 +16,14 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from remem.objects import secret_commands
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     Span = tuple[int, int, str]  # start, end, kind
 
-OWN = "secret-rules/1"
+OWN = "secret-rules/2"
 LIBRARY = "detect-secrets/1.5"
 MARK = "[redacted:"
 
@@ -36,7 +38,8 @@ _TELLING = re.compile(r'[0-9"`@#$%^&*~+=|]')
 
 def possible(text: str) -> bool:
     """Whether a text can hold a secret: cheap, and never False for one that does."""
-    given = ":" in text or "=" in text or ("-" in text and (" -" in text or "--" in text))
+    dashed = "-" in text and (" -" in text or "--" in text)
+    given = dashed or ":" in text or "=" in text
     if given or _TELLING.search(text) is not None:
         # An assignment, a header, a URL, an option; or prose that names a secret and gives it.
         low = text.lower()
@@ -49,10 +52,15 @@ def possible(text: str) -> bool:
             or "pwd" in low
             or "bearer" in low
             or "contrase" in low
+            or "assw" in low
+            or "identified" in low
         ) and _names_one(low):
             return True
         if given and _runs_one(text):
             return True
+    line = dashed or "/" in text or "|" in text or "_" in text or "@" in text or "=" in text
+    if line and secret_commands.possible(text):
+        return True
     return _is_long(text) and _token_like(text)
 
 
@@ -105,6 +113,8 @@ def _names_one(low: str) -> bool:
         or "credential" in low
         or "kennwort" in low
         or "contrase" in low
+        or ("assw" in low and "send" in low)
+        or "identified " in low
     )
 
 
@@ -112,12 +122,6 @@ def _runs_one(text: str) -> bool:
     """Whether a text holds a URL, a header or a command that takes a password."""
     return (
         "://" in text
-        or "curl" in text
-        or "wget" in text
-        or "login" in text
-        or "mysql" in text
-        or "mariadb" in text
-        or "redis-cli" in text
         or "ookie:" in text
         or "OOKIE:" in text
         or "uthoriz" in text
@@ -167,6 +171,7 @@ def find(text: str) -> list[Span]:
             found = place(match)
             if found is not None and found[0] < found[1]:
                 spans.append((*found, kind))
+    spans += [(*span, "password") for span in secret_commands.find(text)]
     spans = _merged(spans)
     return _merged([*spans, *_by_library(text, spans)]) if has_run else spans
 

@@ -124,7 +124,7 @@ def apply(tx: Tx, part: Part, op: Operation) -> None:
         _attach(tx, part, op)
     elif op.action == "close":
         assert op.target is not None
-        end = tx.now if op.at is None else op.at
+        end = tx.present if op.at is None else op.at
         correct.close(tx, _found(tx, part, op.target), end, reason=op.reason, expected=op.seen)
     elif op.action == "retire-duplicate":
         _retire(tx, part, op)
@@ -161,6 +161,8 @@ def edit(tx: Tx, part: Part, op: Operation, text: str) -> None:
     )
     said, _ = gate.memory(tx, said)
     tombs.check(tx, part, said, "review")
+    words = [word for word in said.triple or () if word not in (old.triple or ())]
+    tombs.check_names(tx, part, words, "review")
     memories.replace(tx, part, op.proposed, state, said, reason=EDITED)
     carry.rechain(tx, part, op.proposed, old, said)
     tx.flush()
@@ -249,7 +251,7 @@ def _retire(tx: Tx, part: Part, op: Operation) -> None:
         tx,
         _found(tx, part, op.target),
         op.into,
-        tx.now,
+        tx.present,
         expected=op.seen,
         reason=op.reason or DUPLICATE,
     )

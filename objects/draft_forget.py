@@ -55,7 +55,8 @@ def withdraw(tx: Tx, part: Part, gone: set[bytes], lost: set[bytes], reason: str
                 op = msgspec.structs.replace(op, critique="")
             left.append(op)
         draft_rows.drop_rows(tx, part, ref)
-        tx.record(part, "erase", ref, state, status="erased", reason=reason)
+        none = tombs.said([])
+        tx.record(part, "erase", ref, state, status="erased", reason=reason, attests=none)
         tombs.bury(tx, part, ref, [], reason)
         went.append(ref)
         if left:
@@ -84,5 +85,13 @@ def bring_back(tx: Tx, part: Part, ref: bytes) -> None:
         other = draft_rows.get(tx.reader, part, entry.ref)[1]
         if other.meta.get("from") == ref.hex():
             draft_rows.drop_rows(tx, part, entry.ref)
-            tx.record(part, "erase", entry.ref, now, status="erased", reason=RESTORED)
+            tx.record(
+                part,
+                "erase",
+                entry.ref,
+                now,
+                status="erased",
+                reason=RESTORED,
+                attests=tombs.said([]),
+            )
             tombs.bury(tx, part, entry.ref, [], RESTORED)

@@ -29,6 +29,7 @@ from remem.objects.admit import normalise
 from remem.objects.draft_rows import resting
 from remem.objects.errors import BadInput, HeadMoved, NotFound, Refused, ScopeRefused
 from remem.objects.model import DRAFT_ACTIONS, Draft, Memory, Operation
+from remem.objects.scope import BUILT_IN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -398,6 +399,12 @@ def _pend(tx: Tx, part: Part, whole: Proposal) -> bytes:
     """Store a claim that waits; in its chain it takes its place when it is approved."""
     memory = whole.memory
     assert memory is not None
+    if tx.actor.grant.principal not in BUILT_IN:  # who has words of its own
+        words = (*(memory.triple or ()), *memory.cues, memory.trigger)
+        tombs.check_names(tx, part, words, "propose")
+    single = None
+    if memory.triple is not None:
+        single = chains.is_single(memory.triple[1]) if whole.single is None else whole.single
     for _ in range(2):
         ref = memories.create(
             tx,
@@ -408,12 +415,13 @@ def _pend(tx: Tx, part: Part, whole: Proposal) -> bytes:
             valid_to=memory.valid_to,
             reason=whole.reason,
             codes=whole.codes,
+            single=single,
         )
         if ref is not None:
             break
         memory = msgspec.structs.replace(memory, meta={**memory.meta, "proposed": tx.now})
     assert ref is not None
-    if memory.triple is not None:
-        one = chains.is_single(memory.triple[1]) if whole.single is None else whole.single
-        chains.join(tx, part, chains.chain_key(tx.reader, part, memory.triple, single=one), ref)
+    if memory.triple is not None and single is not None:
+        key = chains.chain_key(tx.reader, part, memory.triple, single=single)
+        chains.join(tx, part, key, ref)
     return ref

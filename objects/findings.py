@@ -12,7 +12,8 @@ there; places are written the same way everywhere:
     cites 3f2a… 9c01…              hex digits of both ids; likewise replaces
     part 1, heads 1, lane 1/3      partition 1, its counter, its lane 3
     sign 1/5, sign 0/12            the signature of entry 5 of partition 1, of audit row 12
-    meta owner, meta store         rows of the meta table
+    meta owner, meta gate          rows of the meta table; likewise store, retain, derived 1 NAME
+    aliases 1                      all other names of partition 1
     checkpoint FILE 2              the second checkpoint of a file
     table objects                  an LMDB table that could not be read to its end
 """
@@ -171,6 +172,12 @@ class Findings:
         if ref not in self._bad_refs:
             self._bad_refs.add(ref)
             self.report.refs.bad.append(ref.hex())
+
+    def bad_tomb(self, ref: bytes, what: str) -> None:
+        """Note what is wrong with the tombstone of a ref."""
+        found = Problem(f"tombstone {ref.hex()}", what)
+        self.problem(found.where, what)
+        self.report.tombstones.problems.append(found)
 
     def is_bad_ref(self, ref: bytes) -> bool:
         """True when something is known to be wrong with the ref."""

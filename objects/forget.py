@@ -41,6 +41,7 @@ class Forgetting(msgspec.Struct):
         held: refs asked for that a hold keeps.
         known: refs asked for that were forgotten before.
         drafts: refs of drafts; what is left of one goes on as another.
+        aliases: keys of the aliases that went: they told what was forgotten.
     """
 
     observations: list[bytes] = []
@@ -49,6 +50,7 @@ class Forgetting(msgspec.Struct):
     held: list[bytes] = []
     known: list[bytes] = []
     drafts: list[bytes] = []
+    aliases: list[bytes] = []
 
     def add(self, other: Forgetting) -> None:
         """Add what another one took."""
@@ -123,7 +125,26 @@ def apply(tx: Tx, found: Plan, *, reason: str = "", allow_return: bool = False) 
     for key, part in linked.items():
         chains.relink(tx, part, key)
     done.drafts += _from_drafts(tx, found, reason)
+    if tx.txn.count("aliases"):
+        done.aliases = _aliases(tx, found)
     return done
+
+
+def _aliases(tx: Tx, found: Plan) -> list[bytes]:
+    """Take away the names that only what was forgotten bore."""
+    from remem.objects import aliases
+
+    texts: dict[int, list[str]] = {}
+    gone: dict[int, set[bytes]] = {}
+    parts = {one.part.number: one.part for one in found.erase}
+    for one in found.erase:
+        for object_id, obj in one.revisions:
+            texts.setdefault(one.part.number, []).extend(values_of(obj))
+            gone.setdefault(one.part.number, set()).add(object_id)
+    taken: list[bytes] = []
+    for number, part in parts.items():
+        taken += aliases.forget(tx, part, texts.get(number, ()), gone.get(number, ()))
+    return taken
 
 
 def _from_drafts(tx: Tx, found: Plan, reason: str) -> list[bytes]:
@@ -162,8 +183,17 @@ def _erase(tx: Tx, one: Erasure, reason: str, allow_return: bool) -> bytes | Non
             key = key or chains.chain_of(tx, part, ref, obj)
             for cited in obj.cites:
                 tx.txn.delete("cites", part.prefix + cited + ref)
-    tx.record(part, "erase", ref, one.state, status="erased", reason=reason)
-    tombs.bury(tx, part, ref, texts, reason)
+    values = tombs.digests(part, texts)
+    tx.record(
+        part,
+        "erase",
+        ref,
+        one.state,
+        status="erased",
+        reason=reason,
+        attests=tombs.said(values),
+    )
+    tombs.bury(tx, part, ref, values, reason)
     deriver = next((o.deriver.name for _, o in one.revisions if isinstance(o, Memory)), "")
     for cited in one.again if deriver in _DERIVERS else ():
         source = tx.reader.ref_of(part, cited)

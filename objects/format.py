@@ -87,7 +87,7 @@ def headless(root: str) -> StoreCorrupt:
 def write_file(path: str, text: str) -> None:
     """Write a small file 0600 so that a crash leaves the old or the new one, never a part."""
     temporary = f"{path}.{os.getpid()}.new"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
         os.write(handle, text.encode("utf-8", "surrogateescape"))
         os.fsync(handle)

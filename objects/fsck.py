@@ -37,6 +37,7 @@ __all__ = ["Problem", "Report", "verify"]
 
 _CHAIN_TABLES = frozenset(("meta", "audit"))
 _LOG_TABLES = frozenset(("parts", "log", "heads", "refs", "revs", "replaces", "tombs", "signs"))
+_ATTESTED_TABLES = frozenset(("receipts", "aliases"))
 _OBJECT_TABLES = frozenset(fmt.TABLES) - _CHAIN_TABLES - _LOG_TABLES
 
 
@@ -117,17 +118,19 @@ def _check_tables(
             return
         parts: dict[int, Part] = {}
         found.guard("table parts", path, lambda: parts.update(check_parts(txn, found)))
-        log = LogCheck(txn, found, parts, heads="objects" not in damaged)
+        rows = not damaged & _ATTESTED_TABLES
+        log = LogCheck(txn, found, parts, heads="objects" not in damaged, rows=rows)
         found.guard("table audit", path, lambda: check_chain(txn, found, log))
         found.guard("table log", path, log.finish)
         if objects and not damaged & _OBJECT_TABLES:
             found.guard("table lanes", path, lambda: check_lanes(txn, found))
-            check = ObjectCheck(txn, found, parts, log.folds)
+            check = ObjectCheck(txn, found, parts, log.folds, log.attests)
             found.guard("table objects", path, check.run)
             found.guard("table cites", path, check.check_pointers)
             found.guard("table chains", path, check.check_lookups)
             found.guard("table tombs", path, check.check_tombstones)
             found.guard("table waits", path, lambda: check_review(txn, found, parts))
+            log.attests.warn()
         if index_check is not None and not damaged:
             found.guard("index", path, lambda: _ask_index(txn, found, index_check))
 

@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING
 import msgspec
 from blake3 import blake3
 
-from remem.objects import chains, encode, lists, oid, receipts, refs
+from remem.objects import chains, encode, fsck_queue, lists, oid, receipts, refs
 from remem.objects.errors import RememError
-from remem.objects.findings import STEP, Problem
+from remem.objects.findings import STEP
 from remem.objects.fsck_log import ERASED, decode_tomb
-from remem.objects.model import Memory, Observation, Scope, Source
+from remem.objects.fsck_sources import SourceCheck, id_here
+from remem.objects.model import Memory, Observation, Scope
 from remem.objects.reader import decode_lane, decode_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remem.objects.findings import Findings
+    from remem.objects.fsck_attests import AttestCheck
     from remem.objects.fsck_log import Folds
     from remem.objects.kv import Txn
     from remem.objects.reader import Part
@@ -83,12 +85,21 @@ def check_lanes(txn: Txn, found: Findings) -> None:
 class ObjectCheck:
     """Check of the objects against their ids, keys, scopes, refs, citations and sources."""
 
-    def __init__(self, txn: Txn, found: Findings, parts: dict[int, Part], folds: Folds) -> None:
-        """Bind the check to a snapshot and to the folds of the refs, which are done."""
+    def __init__(
+        self,
+        txn: Txn,
+        found: Findings,
+        parts: dict[int, Part],
+        folds: Folds,
+        attests: AttestCheck,
+    ) -> None:
+        """Bind the check to a snapshot, to the folds of the refs and to what is attested."""
         self.txn = txn
         self.found = found
         self.parts = parts
         self.folds = folds
+        self.attests = attests
+        self.sources = SourceCheck(txn, found, parts)
         self._scopes: dict[tuple[bytes, int], Scope | None] = {}
         self._refs: Iterator[tuple[bytes, bytes]] = txn.scan("refs")
         self._ref: tuple[bytes, bytes] | None = next(self._refs, None)
@@ -178,31 +189,23 @@ class ObjectCheck:
             lives = cached is not None and state.status != ERASED
             is_head = lives and state.head == object_id
             self._check_cites(prefix, object_id, obj, ref, is_head)
-        elif type(obj) is Observation and obj.source is not None and obj.source.id:
-            if part is not None and object_id == ref:
-                self._check_source(part, obj.source, ref)
+            if is_head and part is not None and obj.triple is not None:
+                self.attests.check_chain(part, ref, state, obj)
+        elif type(obj) is Observation and part is not None and object_id == ref:
+            self.sources.first(part, ref, obj)
 
     def _check_foreign(self, part: Part, object_id: bytes, obj: encode.Stored, ref: bytes) -> None:
-        """An object salted with another key came with a pack; the id it would have here is listed.
-
-        Without that row the same evidence, given again, would be taken in a second time.
-        """
+        """An object salted with another key came with a pack."""
         if not self.folds.heads(part.prefix, ref).get(object_id, False):
             self.found.bad_object(object_id, "its salt was not made with the partition's key")
-            return
-        own_id = _own_id(obj, part)
-        twin = part.twin_key(own_id)
-        if object_id == ref and self.txn.get("sources", twin) is None:
-            what = f"it is missing, ref {ref.hex()} stands for {own_id.hex()}"
-            self.found.problem(f"source {twin[4:].hex()}", what)
+        elif object_id == ref:
+            self.sources.foreign(part, id_here(obj, part), ref)
 
     def _scope(self, prefix: bytes, lane: int) -> Scope | None:
         """The scope that a lane of a partition stands for."""
         key = (prefix, lane)
         if key in self._scopes:
             return self._scopes[key]
-        if len(self._scopes) >= _LANES_KEPT:
-            self._scopes.clear()
         part = self.parts.get(int.from_bytes(prefix, "big"))
         scope = None
         if part is not None and 0 < lane < 1 << 32:
@@ -213,7 +216,8 @@ class ObjectCheck:
                     scope = Scope(part.tenant, part.profile, part.collection, *names)
             except msgspec.MsgspecError:
                 scope = None  # named by the check of the lanes
-        self._scopes[key] = scope
+        if len(self._scopes) < _LANES_KEPT:  # objects lie in no order of lanes: any are as good
+            self._scopes[key] = scope
         return scope
 
     # -- citations and sources ----------------------------------------------------------------
@@ -241,27 +245,6 @@ class ObjectCheck:
         cached = self.txn.get("refs", prefix + ref)
         return cached is not None and _erased(cached)
 
-    def _check_source(self, part: Part, source: Source, ref: bytes) -> None:
-        key = part.source_key(source.uri, source.id)
-        listed = self.txn.get("sources", key)
-        where = f"source {key[4:].hex()}"
-        if listed is None:
-            self.found.problem(where, f"it is missing, the object of ref {ref.hex()} names it")
-        elif listed != ref and not self._has_source(part.prefix + listed, source):
-            self.found.problem(where, f"ref {listed.hex()} is not of that source")
-
-    def _has_source(self, key: bytes, source: Source) -> bool:
-        """True when the first object of a ref has a source's id, or is not there to tell."""
-        data = self.txn.get("objects", key)
-        if data is None:
-            return True
-        try:
-            obj = encode.decode(data)
-        except RememError:
-            return True  # named already
-        own = obj.source if isinstance(obj, Observation) else None
-        return own is not None and (own.uri, own.id) == (source.uri, source.id)
-
     def check_pointers(self) -> None:
         """Rows of revs, cites, sources and receipts point at what is there."""
         if self.folds.revisions != self.txn.count("revs"):
@@ -270,10 +253,7 @@ class ObjectCheck:
             if not self._cited(key[:4], key[4:36], key[36:]):
                 where = f"cites {key[4:36].hex()} {key[36:].hex()}"
                 self.found.problem(where, "no object of that ref cites so")
-        for key, ref in self.txn.scan("sources"):
-            if self.txn.get("refs", key[:4] + ref) is None:
-                what = f"it names ref {ref.hex()}, which is not there"
-                self.found.problem(f"source {key[4:].hex()}", what)
+        self.sources.finish()
         for key, data in self.txn.scan("receipts"):
             where = f"receipt {key[4:].hex()}"
             if self.txn.get("refs", key) is None and self.txn.get("revs", key) is None:
@@ -282,6 +262,7 @@ class ObjectCheck:
                 receipts.stated(data)
             except RememError as error:
                 self.found.problem(where, str(error))
+        self.attests.check_receipts()
 
     def check_lookups(self) -> None:
         """Rows of replaces, chains, aliases and jobs lead to what is there."""
@@ -291,11 +272,7 @@ class ObjectCheck:
             if state is None or state.replaced_by != successor:
                 where = f"replaces {successor.hex()} {ref.hex()}"
                 self.found.problem(where, "the ref was not replaced so")
-        for key, _ in self.txn.scan("chains"):
-            state = self._state(key[:4] + key[20:])
-            if state is None or state.type != refs.MEMORY:
-                where = f"chain {key[4:20].hex()}"
-                self.found.problem(where, f"it holds {key[20:].hex()}, which is no memory")
+        self.attests.check_chains()
         for key, data in self.txn.scan("aliases"):
             part = self.parts.get(int.from_bytes(key[:4], "big"))
             try:
@@ -305,9 +282,8 @@ class ObjectCheck:
             else:
                 if part is None or chains.alias_key(part, name) != key:
                     self.found.problem(f"alias {key[4:].hex()}", "it is not of the name in it")
-        for key, _ in self.txn.scan("jobs"):
-            if self._state(key[:36]) is None:
-                self.found.problem(f"job {key[4:36].hex()}", "it is of a ref that is not there")
+        fsck_queue.check_jobs(self.txn, self.found)
+        fsck_queue.check_cursors(self.txn, self.found)
         for key, _ in self.txn.scan("lists"):
             if not self._listed(key):
                 self.found.problem(_list_place(key), "nothing of that kind has this id")
@@ -315,20 +291,20 @@ class ObjectCheck:
     def check_tombstones(self) -> None:
         """Tombstones are of erased refs; they and the values that must not come back match."""
         for key, data in self.txn.scan("tombs"):
-            where = f"tombstone {key[4:].hex()}"
             state = self._state(key)
             try:
                 tomb = decode_tomb(data)
             except msgspec.MsgspecError as error:
-                self._bad_tomb(where, f"it does not decode: {error}")
+                self.found.bad_tomb(key[4:], f"it does not decode: {error}")
                 continue
             if state is None or state.status != ERASED:
-                self._bad_tomb(where, "its ref is not erased")
+                self.found.bad_tomb(key[4:], "its ref is not erased")
             for value in tomb.values:
                 if self.txn.get("values", key[:4] + value) is None:
-                    self._bad_tomb(where, f"its value {value.hex()} is not listed")
+                    self.found.bad_tomb(key[4:], f"its value {value.hex()} is not listed")
+            self.attests.check_tomb(key, tomb, state)
             if tomb.purged is not None:
-                self._check_purged(key, where)
+                self._check_purged(key)
         for key, ref in self.txn.scan("values"):
             listed = self.txn.get("tombs", key[:4] + ref)
             try:
@@ -336,17 +312,18 @@ class ObjectCheck:
             except msgspec.MsgspecError:
                 known = True  # named above
             if not known:
-                self._bad_tomb(f"value {key[4:].hex()}", f"no tombstone of ref {ref.hex()} has it")
+                what = f"no tombstone of ref {ref.hex()} has it"
+                self.found.problem(f"value {key[4:].hex()}", what)
 
-    def _check_purged(self, key: bytes, where: str) -> None:
+    def _check_purged(self, key: bytes) -> None:
         """Nothing leads to what was purged: no job, no citation, no receipt."""
         if next(self.txn.scan_prefix("jobs", key), None) is not None:
-            self._bad_tomb(where, "it was purged, yet it has a job")
+            self.found.bad_tomb(key[4:], "it was purged, yet it has a job")
         for object_id in (key[4:], *self.folds.heads(key[:4], key[4:])):
             if next(self.txn.scan_prefix("cites", key[:4] + object_id), None) is not None:
-                self._bad_tomb(where, "it was purged, yet it is cited")
+                self.found.bad_tomb(key[4:], "it was purged, yet it is cited")
             if self.txn.get("receipts", key[:4] + object_id) is not None:
-                self._bad_tomb(where, "it was purged, yet it has a receipt")
+                self.found.bad_tomb(key[4:], "it was purged, yet it has a receipt")
 
     def _listed(self, key: bytes) -> bool:
         """Whether a row of lists leads to a ref, or to an object of its kind."""
@@ -362,14 +339,10 @@ class ObjectCheck:
         self, prefix: bytes, object_id: bytes, obj: encode.Stored, pinned: bool
     ) -> None:
         """What is looked up by its kind, or is pinned, is in its list."""
-        for letter in (lists.letter_of(obj), lists.PIN if pinned else b""):
+        for letter in filter(None, (lists.letter_of(obj), lists.PIN if pinned else b"")):
             key = prefix + letter + object_id
-            if letter and self.txn.get("lists", key) is None:
+            if self.txn.get("lists", key) is None:
                 self.found.problem(_list_place(key), "it is missing, the object is of that kind")
-
-    def _bad_tomb(self, where: str, what: str) -> None:
-        self.found.problem(where, what)
-        self.found.report.tombstones.problems.append(Problem(where, what))
 
     def _state(self, key: bytes) -> refs.RefState | None:
         cached = self.txn.get("refs", key)
@@ -413,12 +386,6 @@ class ObjectCheck:
 
 def _list_place(key: bytes) -> str:
     return f"list {key[4:5].decode('ascii', 'replace')} {key[5:].hex()}"
-
-
-def _own_id(obj: encode.Stored, part: Part) -> bytes:
-    """The id that an object has when it is made in this partition."""
-    plain: encode.Stored = msgspec.structs.replace(obj, salt=encode.ZERO_SALT)
-    return encode.seal(plain, part.key)[0]
 
 
 def _erased(cached: bytes) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 from remem.objects import draft_rows, encode, refs, withheld
 from remem.objects.errors import RememError
 from remem.objects.fsck_log import ERASED
-from remem.objects.model import DRAFT_ACTIONS, VERDICTS, Draft
+from remem.objects.model import DRAFT_ACTIONS, VERDICTS, Draft, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,11 +47,47 @@ def check_review(txn: Txn, found: Findings, parts: dict[int, Part]) -> None:
             if state is None or state.status not in withheld.WAITING:
                 found.problem(f"waits {key[4:].hex()}", "no ref of that id waits")
     _check_refused(txn, found, parts, held)
+    named: dict[bytes, set[bytes] | None] = {}  # draft -> what it rests on, None where unknown
     for key, _ in txn.scan("proposed"):
-        state = _decoded(txn.get("refs", key[:4] + key[36:]))
+        where = f"proposed {key[4:36].hex()} {key[36:].hex()}"
+        draft = key[:4] + key[36:]
+        state = _decoded(txn.get("refs", draft))
         if state is None or state.type != refs.DRAFT or state.status == ERASED:
-            where = f"proposed {key[4:36].hex()} {key[36:].hex()}"
             found.problem(where, "no draft of that id is there")
+            continue
+        if draft not in named:
+            named[draft] = _rested_on(txn, key[:4], state)
+        ids = named[draft]
+        if ids is not None and key[4:36] not in ids:
+            found.problem(where, "the draft does not rest on that")
+
+
+def _rested_on(txn: Txn, prefix: bytes, state: refs.RefState) -> set[bytes] | None:
+    """Ids that a draft rests on or did so before, None where some of it is gone."""
+    ids: set[bytes] = set()
+    for draft in _heads(txn, prefix, state):
+        if not isinstance(draft, Draft):
+            return None
+        ids |= draft_rows.named(draft)
+        for op in draft.operations:
+            claim = None if op.proposed is None else _decoded(txn.get("refs", prefix + op.proposed))
+            for memory in () if claim is None else _heads(txn, prefix, claim):
+                if not isinstance(memory, Memory):
+                    return None
+                ids.update(memory.cites)
+    return ids
+
+
+def _heads(txn: Txn, prefix: bytes, state: refs.RefState) -> Iterator[encode.Stored | None]:
+    """Every object that was a head of a ref; None for one that cannot be read."""
+    for entry in _entries(txn, prefix, state.last):
+        if entry.new is None or entry.new == entry.old:
+            continue
+        data = txn.get("objects", prefix + entry.new)
+        try:
+            yield None if data is None else encode.read(data)
+        except RememError:
+            yield None  # named already
 
 
 def _check_since(txn: Txn, found: Findings, key: bytes, state: refs.RefState) -> None:

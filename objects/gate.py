@@ -2,7 +2,8 @@
 
 In this order: private regions go, secrets are replaced, in every field; a principal that is not the
 owner speaks with no word of the owner's; then text from tools or strangers that speaks to its
-reader is quarantined, and so is a derived claim that does not rest on the passage it cites.
+reader is quarantined, and so is a derived claim that does not rest on the passage it cites.  Of an
+agent's words, and of all that a principal other than the owner states, the strong rules alone hold.
 Nothing is stored, compared or named in a message before the first two.
 
 The rules are words and forms (`remem.objects.instructions`, `remem.objects.grounding`,
@@ -23,18 +24,22 @@ from remem.objects.detectors import LIBRARY, OWN
 from remem.objects.errors import BadInput
 from remem.objects.model import Observation
 from remem.objects.receipts import FROM_PACK, STATUS_OF_ORIGIN, Receipt
+from remem.objects.scope import BUILT_IN
 
 if TYPE_CHECKING:
+    from remem.objects.attests import Attests
     from remem.objects.model import Incoming, Memory
     from remem.objects.reader import Part
     from remem.objects.tx import Tx
 
-VERSION = 1
-DETECTORS = [OWN, LIBRARY, "instructions/2", "grounding/1"]
+VERSION = 2
+DETECTORS = [OWN, LIBRARY, "instructions/3", "agents/1", "grounding/1"]
 
+INSTRUCTION = "instruction:"  # codes of what speaks to its reader begin so
 LOWERED = "origin_lowered"  # a principal spoke in the owner's name
 SUSPECT = frozenset(("tool", "untrusted"))
 _SHORTEST = 7  # code points of the shortest label that could hold a secret ("pwd=abc")
+_LONGEST_NAME = 20  # code points of a speaker that cannot be a sentence
 _LONG_ID = 14  # code points of the shortest id that could be a token
 _DIGITS = dict.fromkeys(range(48, 58), "0")
 _MAX_REMEMBERED = 512  # code points of the longest value of meta that is remembered
@@ -70,7 +75,7 @@ def observation(tx: Tx, record: Incoming) -> tuple[Incoming, Receipt]:
     grant = tx.actor.grant
     lowered = not grant.owner and grant.word(record.origin) != record.origin
     plain = _is_plain(record)
-    if plain and not lowered and record.origin not in SUSPECT:
+    if plain and not lowered and record.origin == "owner":
         return record, _DEFAULTS[record.origin]  # so it is with nearly all
     codes: list[str] = []
     if lowered:
@@ -90,12 +95,38 @@ def observation(tx: Tx, record: Incoming) -> tuple[Incoming, Receipt]:
 
 
 def instructions_in(said: Incoming | Observation) -> list[str]:
-    """Codes of what speaks to its reader, in words of tools and strangers; else none."""
-    if said.origin not in SUSPECT:
+    """Codes of what speaks to its reader; none for the owner's words.
+
+    Of an agent the strong rules are asked alone, and of a name that somebody gives a speaker.
+    """
+    if said.origin == "owner":
         return []
     from remem.objects import instructions
 
-    return instructions.codes(said.text, said.kind)
+    named = instructions.of_agent(said.speaker) if len(said.speaker) > _LONGEST_NAME else []
+    if said.origin not in SUSPECT:
+        return sorted({*named, *instructions.of_agent(said.text)})
+    return sorted({*named, *instructions.codes(said.text, said.kind)})
+
+
+def against(tx: Tx, claim: Memory) -> list[str]:
+    """Codes of what speaks to its reader in a claim that somebody else than the owner makes.
+
+    What the store derives goes with its evidence, which was looked at when it came in.
+    """
+    grant = tx.actor.grant
+    if grant.owner or grant.principal in BUILT_IN:
+        return []
+    from remem.objects import instructions
+
+    said = dict.fromkeys((claim.text, *(claim.triple or ()), *claim.cues, claim.trigger))
+    whole = " ".join(claim.triple or ())
+    return sorted({code for text in (*said, whole) for code in instructions.of_agent(text)})
+
+
+def holds_back(codes: list[str]) -> bool:
+    """Whether codes of a receipt tell that something speaks to its reader."""
+    return any(code.startswith(INSTRUCTION) for code in codes)
 
 
 def text(given: str) -> tuple[str, list[str]]:
@@ -268,10 +299,11 @@ def derived(claim: Memory, cited: Observation) -> list[str]:
     return grounding.judge(claim, cited.text)
 
 
-def keep(tx: Tx, part: Part, object_id: bytes, status: str, codes: list[str]) -> None:
-    """Keep a receipt where there is something to say."""
-    if codes:
-        receipts.put(tx, part, object_id, Receipt(status, codes, VERSION, DETECTORS))
+def keep(tx: Tx, part: Part, object_id: bytes, status: str, codes: list[str]) -> Attests | None:
+    """Keep a receipt where there is something to say, and tell what the entry has to attest."""
+    if not codes:
+        return None
+    return receipts.put(tx, part, object_id, Receipt(status, codes, VERSION, DETECTORS))
 
 
 # -- packs --------------------------------------------------------------------------------------
@@ -296,6 +328,16 @@ def unclean(obj: Observation | Memory) -> bool:
     return tally.changed
 
 
+def instructions_of_stranger(obj: Observation | Memory) -> list[str]:
+    """Codes of what speaks to its reader, in an object of a pack that nobody vouches for."""
+    from remem.objects import instructions
+
+    if isinstance(obj, Observation):
+        return instructions_in(msgspec.structs.replace(obj, origin="untrusted"))
+    said = [obj.text, *(obj.triple or ()), *obj.cues, obj.trigger, *obj.anchors]
+    return sorted({code for text in dict.fromkeys(said) for code in instructions.codes(text)})
+
+
 def keep_from_pack(
     tx: Tx,
     part: Part,
@@ -303,11 +345,21 @@ def keep_from_pack(
     obj: Observation | Memory,
     status: str,
     stated: tuple[str, list[str]] | None,
-) -> None:
-    """Keep a receipt for what a pack brought: our own, beside what the pack stated."""
+    *,
+    trust: bool = False,
+) -> Attests | None:
+    """Keep a receipt for what a pack brought: our own, beside what the pack stated.
+
+    Without ``trust`` its words are those of a stranger, whatever origin they claim.
+
+    Returns:
+        What the entry that brings it has to attest.
+    """
     receipts.stamp(tx, VERSION, DETECTORS)
     codes = [FROM_PACK]
-    if isinstance(obj, Observation):
+    if not trust:
+        codes += instructions_of_stranger(obj)
+    elif isinstance(obj, Observation):
         codes += instructions_in(obj)
     given = Receipt(status, codes, VERSION, DETECTORS, stated)
-    receipts.put(tx, part, object_id, given)
+    return receipts.put(tx, part, object_id, given)

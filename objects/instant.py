@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     """Seconds east of UTC in force at an instant given in epoch seconds."""
 
 MICROS = 1_000_000
+STEP_US = 300 * MICROS  # by so much a clock may be set back
 GRAINS = ("year", "month", "day", "hour", "minute", "second", "micro")
 
 _DAY_S = 86_400
@@ -94,6 +95,19 @@ class Instant:
 def now() -> int:
     """Return the present, microseconds UTC, from the system's clock."""
     return time.time_ns() // 1_000
+
+
+def present(clock: int, recorded: int) -> int:
+    """What "now" means beside record times, which never go back as a clock may.
+
+    A clock that was set back by a little, as clocks are kept right, leaves the order of what was
+    said as it was said.  One that is far behind was wrong before: its time is the present.
+
+    Args:
+        clock: the system's clock, microseconds UTC.
+        recorded: the last record time, microseconds UTC.
+    """
+    return recorded if clock < recorded <= clock + STEP_US else clock
 
 
 def parse(text: str, *, now: int, local_offset: Zone | None = None) -> Instant:

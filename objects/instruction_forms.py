@@ -11,6 +11,8 @@ from functools import cache
 
 import msgspec
 
+from remem.objects.instruction_agents import CREDENTIAL_FILES, IGNORE_ABROAD, IGNORE_CJK
+
 _SPACES = bytes(
     byte if byte > 127 or chr(byte).isalnum() else 32  # what stands between words
     for byte in range(256)
@@ -202,23 +204,14 @@ def forms() -> tuple[Form, ...]:
             " instrucci\u00f3n r\u00e8gle r\u00e8gles \u00f3rdenes instrukcje instrukcji polecenia"
             " polece\u0144 polecenie",
             "",
-            r"\b(?:ignorier|vergiss|missachte)\w*\b[^.\n]{0,40}\b(?:anweisung|vorgabe|regel|befehl)"
-            r"|\b(?:ignore[zr]?|oublie[zr]?)\b[^.\n]{0,40}\b(?:consignes?|r\u00e8gles?)"
-            r"|\b(?:ignore[zr]|oublie[zr]?)\b[^.\n]{0,40}\binstructions?"
-            r"|\bignore\b (?:toutes?|tous|les|ces)\b[^.\n]{0,40}\binstructions?"
-            r"|\b(?:ignora|olvida|descarta|omite)\w*\b[^.\n]{0,40}\b(?:instrucci|instru\u00e7"
-            r"|reglas|istruzion|\u00f3rdenes)"
-            r"|\b(?:ignoruj|zignoruj|zapomnij)\b[^.\n]{0,40}\b(?:instrukcj|polece)",
+            IGNORE_ABROAD,
         ),
         (
             "override",
             "",
             "",
             "\u0438\u0433\u043d\u043e\u0440|\u5ffd\u7565|\u7121\u8996|\u6307\u793a",
-            r"\u0438\u0433\u043d\u043e\u0440\u0438\u0440\u0443\u0439"
-            r"|\u5ffd\u7565[^\u3002\n]{0,12}\u6307\u4ee4"
-            r"|\u5ffd\u7565[^\u3002\n]{0,12}\u6307\u793a|\u7121\u8996\u3057\u3066"
-            r"|\u6307\u793a\u3092\u7121\u8996",
+            rf"\u0438\u0433\u043d\u043e\u0440\u0438\u0440\u0443\u0439|\u7121\u8996\u3057\u3066|{IGNORE_CJK}",
         ),
         (
             "persist",
@@ -468,6 +461,14 @@ def forms() -> tuple[Form, ...]:
             r"|name|password)|personal (?:data|information)|contact list|cookies"
             r"|environment variables?|ssh keys?|\.env\b|credit card|initial prompt|hidden prompt"
             r"|your (?:instructions|prompt|rules|guidelines))\b",
+        ),
+        (
+            "exfiltrate",
+            "send post upload forward email mail transmit exfiltrate leak",
+            "ssh aws gnupg netrc pgpass kube env shadow id rsa dsa ecdsa ed25519",
+            "",
+            r"(?<!never )(?<!not )(?<!n't )(?<![\w-])(?:send|post|upload|forward|e-?mail"
+            rf"|transmit|exfiltrate|leak)\b(?!-)[^.\n]{{0,40}}?{CREDENTIAL_FILES}",
         ),
     )
     return tuple(

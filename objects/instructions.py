@@ -26,6 +26,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from remem.objects import instruction_advice as advice
+from remem.objects import instruction_agents as agents
 from remem.objects import instruction_forms as forms
 from remem.objects import instruction_tasks as tasks
 from remem.objects import instruction_words as words
@@ -34,7 +35,7 @@ from remem.objects.instruction_carrier import TECHNICAL, kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-VERSION = "instructions/2"
+VERSION = "instructions/3"
 PREFIX = "instruction:"
 CONVENTION = frozenset(("commit",))  # kinds whose texts are requests by custom, to nobody
 
@@ -62,6 +63,12 @@ def codes(text: str, kind: str = "") -> list[str]:
     if not custom:
         found.update(tasks.foreign(plain, form))
     found.update(_decoded(plain))
+    return sorted(PREFIX + name for name in found)
+
+
+def of_agent(text: str) -> list[str]:
+    """Strong rules that fire on the words of an agent, sorted (`instruction_agents`)."""
+    found = {*_hidden(text), *agents.names(_plain(text))}
     return sorted(PREFIX + name for name in found)
 
 

@@ -47,12 +47,14 @@ _MAX_FILE_B = 4096
 class WrongPassphrase(Refused):
     """The passphrase does not open the key."""
 
+    kind = "passphrase"
     default_hint = "the passphrase is the one that was given to 'remem owner protect'"
 
 
 class KeyMissing(Refused):
     """The store is protected, and its key file is not there."""
 
+    kind = "no_key"
     default_hint = f"put back '{fmt.OWNER_KEY_FILE}' from a backup of the store"
 
 

@@ -21,7 +21,7 @@ import msgspec
 from remem.objects import encode, memories, refs
 from remem.objects.evidence import REPEATS, repeats
 from remem.objects.model import Memory
-from remem.objects.names import find_chain
+from remem.objects.names import chain_key, find_chain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ OPEN, ENDS, RESUMED = b"", b"e", b"r"  # values of a row: no stated end, a state
 
 _HIGH = frozenset(refs.STATUS_CODE[s] for s in ("verified", "provisional"))
 _LOW = frozenset(refs.STATUS_CODE[s] for s in ("model_claim", "legacy_unverified"))
-_THERE = _HIGH | _LOW
+THERE = _HIGH | _LOW  # statuses of the facts that chains link
 _ENDS = frozenset(refs.OP_CODE[op] for op in ("supersede", "close", "reopen"))
 
 
@@ -130,7 +130,7 @@ def _members(reader: Reader, part: Part, key: bytes) -> Iterator[Member]:
 def member_of(reader: Reader, part: Part, ref: bytes, mark: bytes = b"") -> Member | None:
     """A fact as a member of its chain, or None when it is withheld or gone."""
     state = reader.state(part, ref)
-    if state is None or state.head is None or state.status not in _THERE:
+    if state is None or state.head is None or state.status not in THERE:
         return None
     return Member(reader, part, ref, state, begins(reader, part, ref, state), mark)
 
@@ -376,8 +376,16 @@ def _copy(holder: Member, at: int) -> Memory:
 
 def _again(tx: Tx, part: Part, key: bytes, memory: Memory, status: str, at: int) -> None:
     """Begin a fact that holds again, or release the one that was withdrawn before."""
+    assert memory.triple is not None
     ref = memories.create(
-        tx, part, memory, status=status, valid_from=at, valid_to=memory.valid_to, reason=LINK
+        tx,
+        part,
+        memory,
+        status=status,
+        valid_from=at,
+        valid_to=memory.valid_to,
+        reason=LINK,
+        single=key == chain_key(tx.reader, part, memory.triple, single=True),
     )
     if ref is None:
         ref = tx.reader.ref_of(part, encode.seal(memory, part.key)[0])

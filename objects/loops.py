@@ -232,4 +232,4 @@ def finish(tx: Tx, found: Found, *, note: str = "", limit_b: int = DEFAULT_LIMIT
         )
         memories.replace(tx, part, ref, state, told, reason=memories.EVIDENCE)
         tx.flush()
-    correct.close(tx, found, tx.now, reason=DONE)
+    correct.close(tx, found, tx.present, reason=DONE)

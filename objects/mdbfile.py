@@ -28,6 +28,7 @@ _DB = Struct("<IHHQQQQQ")  # page size, flags, depth, branch, leaf, overflow, en
 _META_TAIL = Struct("<QQ")  # last page, transaction
 _META_B = _META.size + 2 * _DB.size + _META_TAIL.size
 _PAGE = Struct("<QHHHH")
+_NODE = Struct("=HHHH")  # LMDB keeps integers in the order of the host
 _NODE_B = 8  # low half, high half, flags, size of the key
 _BRANCH, _LEAF, _OVERFLOW, _META_PAGE = 1, 2, 4, 8
 _KINDS = _BRANCH | _LEAF | _OVERFLOW | _META_PAGE
@@ -135,6 +136,7 @@ class _File:
     ) -> Iterator[tuple[str, str]]:
         """Damaged pages of a tree; the trees that it holds are added to tables."""
         page_b = self.page_b
+        node_at = _NODE.unpack_from
         pending = [(root, 1)] if root != _NONE else []
         while pending:
             number, level = pending.pop()
@@ -148,13 +150,12 @@ class _File:
             if not sound or not _HEADER_B < lower <= upper <= page_b:
                 yield name, f"page {number} is damaged: it is no page of this tree"
                 continue
-            halves = memoryview(page).cast("H")  # LMDB keeps integers in the order of the host
-            nodes = halves[_HEADER_B // 2 : lower // 2].tolist()
+            nodes = memoryview(page)[_HEADER_B:lower].cast("H").tolist()
             if min(nodes) < upper or max(nodes) > page_b - _NODE_B:
                 yield name, f"page {number} is damaged: its nodes do not lie inside it"
                 continue
             for offset in nodes:
-                low, high, node_flags, key_b = halves[offset // 2 : offset // 2 + 4]
+                low, high, node_flags, key_b = node_at(page, offset)
                 data = offset + _NODE_B + key_b
                 if kind == _BRANCH:
                     end = data

@@ -12,18 +12,21 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.objects import encode, gate, lists, refs, tombs, withheld
+from remem.objects.attests import SINGLE
 from remem.objects.errors import BadInput, NotFound
 from remem.objects.model import MEMORY_KINDS, Memory, Span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from remem.objects.encode import Obj
     from remem.objects.reader import Part
     from remem.objects.tx import Tx
 
 
 STATED = "stated"  # name of the deriver of what a person stated
 EVIDENCE = "evidence"  # reason of a revision that adds evidence and says nothing else
+_COPIES = frozenset((EVIDENCE, "chain"))  # reasons of memories that say what another says already
 SUMMARY = "summary"  # kind of what says in short what several sources say
 
 
@@ -42,6 +45,15 @@ def check(memory: Memory) -> None:
     start, end = memory.valid_from, memory.valid_to
     if start is not None and end is not None and end <= start:
         raise BadInput("the end is not after the beginning")
+
+
+def began_at_once(obj: Obj, state: refs.RefState) -> bool:
+    """True for what began as it was recorded: no other time was given.
+
+    Where that lies ahead of the clock, the clock ran ahead then and was set back since.
+    """
+    given = obj.valid_from if isinstance(obj, Memory) else getattr(obj, "asserted", None)
+    return given is None or state.starts == state.created
 
 
 def is_summary(memory: Memory) -> bool:
@@ -64,15 +76,21 @@ def create(
     valid_to: int | None = None,
     reason: str = "",
     codes: Sequence[str] = (),
+    single: bool | None = None,
 ) -> bytes | None:
     """Begin a memory; its ref, or None when the very same object is a memory already.
 
-    What must not be kept is taken out first; ``codes`` are those that the gate found before.
+    What must not be kept is taken out first; ``codes`` are those that the gate found before.  Who
+    puts it into a chain says in ``single`` whether that takes one value at a time.
     """
     check(memory)
     memory, found = gate.memory(tx, memory)
+    spoken = [] if reason in _COPIES else gate.against(tx, memory)
+    found = list(dict.fromkeys([*codes, *found, *spoken]))
     tombs.check(tx, part, memory, "derive")
     status = withheld.inherited(tx, part, memory.cites, status)
+    if status not in withheld.NAMES and gate.holds_back(found):
+        status = "quarantined"
     if status not in withheld.NAMES and withheld.holds_back(tx, part, tombs.values_of(memory)):
         status = "quarantined"
     object_id, data = encode.seal(memory, part.key)
@@ -85,6 +103,9 @@ def create(
             from remem.objects import tiers
 
             tiers.keep_cited(tx, part, cited, status)
+    attests = gate.keep(tx, part, object_id, status, found) or {}
+    if single is not None:
+        attests[SINGLE] = single
     tx.create(
         part,
         object_id,
@@ -94,8 +115,8 @@ def create(
         valid_from=valid_from,
         valid_to=valid_to,
         reason=reason,
+        attests=attests,
     )
-    gate.keep(tx, part, object_id, status, [*codes, *found])
     return object_id
 
 
@@ -111,18 +132,29 @@ def replace(
     valid_from: int | None = None,
     expected: bytes | None = None,
     status: str | None = None,
+    codes: Sequence[str] = (),
 ) -> bytes:
-    """Give a memory a new head; the id of the new object."""
+    """Give a memory a new head; the id of the new object.
+
+    ``codes`` are those that the gate found before, for the receipt.
+    """
     check(memory)
     memory, found = gate.memory(tx, memory)
     assert state.head is not None
     old = tx.reader.object(part, state.head)
+    found = list(dict.fromkeys([*codes, *found]))
+    if not isinstance(old, Memory) or (old.text, old.triple) != (memory.text, memory.triple):
+        spoken = gate.against(tx, memory)
+        found += spoken
+        if spoken and (status or refs.STATUSES[state.status]) not in withheld.NAMES:
+            status = "quarantined"
     object_id = tx.put_revision(part, ref, memory)
     if isinstance(old, Memory):
         for cited in old.cites:
             tx.txn.delete("cites", part.prefix + cited + ref)
     for cited in memory.cites:
         tx.txn.put("cites", part.prefix + cited + ref, b"")
+    standing = status or refs.STATUSES[state.status]
     tx.record(
         part,
         op,
@@ -133,8 +165,8 @@ def replace(
         expected=expected,
         status=status,
         valid_from=state.valid_from if valid_from is None else valid_from,
+        attests=gate.keep(tx, part, object_id, standing, found),
     )
-    gate.keep(tx, part, object_id, status or refs.STATUSES[state.status], found)
     return object_id
 
 

@@ -15,6 +15,8 @@ import msgspec
 from remem.objects import oid
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remem.objects.model import Memory
     from remem.objects.reader import Part, Reader
 
@@ -28,6 +30,11 @@ SINGLE_VALUED = frozenset(
 # Predicates whose value is a text as a whole: a period in it is not one of the predicate.
 WHOLE_VALUED = frozenset(("task state",))
 MAX_FOLLOW = 32  # aliases of aliases
+
+SHELL = "shell:"  # source of commands: one for all shells, as more than one history may have them
+COMMAND = "command"  # kind of evidence that is one
+MOST_ALIKE = 64  # equal commands of one second that are told apart
+_DIGEST_CHARS = 32
 
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _PERIOD = (
@@ -77,14 +84,21 @@ def qualifier(obj: str) -> str:
 
 def chain_key(reader: Reader, part: Part, triple: tuple[str, str, str], *, single: bool) -> bytes:
     """Key of the chain that a triple belongs to, without the ref."""
+    return key_by(part, triple, single, lambda name: canonical(reader, part, name))
+
+
+def key_by(
+    part: Part, triple: tuple[str, str, str], single: bool, canonical: Callable[[str], str]
+) -> bytes:
+    """As `chain_key`, with another way to tell the folded name that a name stands for."""
     subject, predicate, obj = triple
     named = fold(predicate)
     period = qualifier(obj)
     if single and period and named not in WHOLE_VALUED:
         named += " / " + period
-    words = [canonical(reader, part, subject).encode(), named.encode()]
+    words = [canonical(subject).encode(), named.encode()]
     if not single:
-        words.append(canonical(reader, part, obj).encode())
+        words.append(canonical(obj).encode())
     return part.prefix + oid.keyed(part.key, b"chain", *words)
 
 
@@ -94,6 +108,18 @@ def keys_of(reader: Reader, part: Part, triple: tuple[str, str, str]) -> tuple[b
         chain_key(reader, part, triple, single=True),
         chain_key(reader, part, triple, single=False),
     )
+
+
+def command_name(asserted: int, kept: str, nth: int = 0) -> str:
+    """Name of a command that was run at a known time.
+
+    Args:
+        asserted: when it was started, microseconds UTC; only the second counts.
+        kept: the command as it may be kept: a digest of all of it would let a password be guessed.
+        nth: how many equal commands of that second came before it.
+    """
+    digest = oid.digest(kept.encode("utf-8", "surrogatepass")).hex()[:_DIGEST_CHARS]
+    return f"{asserted // 1_000_000}-{digest}" + (f"-{nth}" if nth else "")
 
 
 def find_chain(reader: Reader, part: Part, ref: bytes, memory: Memory) -> bytes | None:

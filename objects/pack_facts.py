@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import chains
-from remem.objects.links import mark_of
+from remem.objects import chains, refs
+from remem.objects.attests import ALIASES, of_aliases
+from remem.objects.links import THERE, mark_of
 from remem.objects.model import Memory
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from remem.objects.reader import Part, Reader
     from remem.objects.tx import Tx
 
+_ERASED = refs.STATUS_CODE["erased"]
 MODES = ("single", "multi")
 _decode_alias = msgspec.msgpack.Decoder(tuple[str, str]).decode
 _encode_alias = msgspec.msgpack.Encoder().encode
@@ -36,6 +38,11 @@ def mode_of(reader: Reader, part: Part, ref: bytes, obj: Obj) -> str:
             if reader.txn.get("chains", key + ref) is not None:
                 return mode
     return ""
+
+
+def is_fact(obj: Obj | None) -> bool:
+    """Whether an object has a place in a chain."""
+    return isinstance(obj, Memory) and obj.triple is not None
 
 
 def join(tx: Tx, part: Part, ref: bytes, obj: Obj, mode: str) -> bytes | None:
@@ -59,7 +66,8 @@ def key_of(tx: Tx, part: Part, ref: bytes) -> bytes | None:
 def is_mixed(tx: Tx, part: Part, key: bytes, brought: Iterable[set[bytes]]) -> bool:
     """Whether a chain holds a fact that the pack did not bring, or that was changed here.
 
-    A chain that came whole is linked by its own changes, any other one anew.
+    A chain that came whole, and of which nothing is set apart here, is linked by its own changes,
+    any other one anew.
     """
     tx.flush()
     for row, _ in tx.txn.scan_prefix("chains", key):
@@ -69,9 +77,15 @@ def is_mixed(tx: Tx, part: Part, key: bytes, brought: Iterable[set[bytes]]) -> b
             continue
         if not any(ref in facts for facts in brought):
             return True
-        if any(entry.origin is None for entry in tx.reader.entries(part, state)):
-            return True
+        for entry in tx.reader.entries(part, state):
+            if entry.origin is None or _is_set_apart(entry.origin.status, entry.status):
+                return True
     return False
+
+
+def _is_set_apart(stated: int, status: int) -> bool:
+    """Whether what links its chain as a pack states it is withheld here, and links nothing."""
+    return stated in THERE and status not in THERE and status != _ERASED
 
 
 def own_end(tx: Tx, part: Part, ref: bytes) -> int | None:
@@ -91,6 +105,11 @@ def aliases(reader: Reader, part: Part) -> list[tuple[str, str]]:
     return sorted(_decode_alias(d) for _, d in reader.txn.scan_prefix("aliases", part.prefix))
 
 
+def has_alias(tx: Tx, part: Part, name: str) -> bool:
+    """Whether a name stands for something here already."""
+    return tx.txn.get("aliases", chains.alias_key(part, name)) is not None
+
+
 def put_alias(tx: Tx, part: Part, name: str, stands: str) -> str:
     """Add an alias; "new", "known", or "other" when the name stands for something else here."""
     key = chains.alias_key(part, name)
@@ -98,5 +117,5 @@ def put_alias(tx: Tx, part: Part, name: str, stands: str) -> str:
     if data is not None:
         return "known" if _decode_alias(data) == (name, stands) else "other"
     tx.txn.put("aliases", key, _encode_alias((name, stands)))
-    tx.refuse("alias", "done", part.number, None)
+    tx.done("alias", part.number, attests={ALIASES: of_aliases(tx.txn, part)})
     return "new"

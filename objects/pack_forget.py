@@ -54,7 +54,7 @@ class Burial:
         tx, ref = self.tx, change.ref
         tx.flush()
         here = self._objects(part, ref)
-        tombs.bury(tx, part, ref, [t for obj in here for t in forget.values_of(obj)], change.reason)
+        tombs.bury(tx, part, ref, self.values(part, ref), change.reason)
         tomb = tombs.get(tx.reader, part, ref)
         assert tomb is not None
         purged = None if here else time
@@ -69,6 +69,11 @@ class Burial:
         if lived:
             self._buried.append((part, ref))
         return key
+
+    def values(self, part: Part, ref: bytes) -> list[bytes]:
+        """Values of the tombstone of a ref, of what there is of it here."""
+        here = self._objects(part, ref)
+        return tombs.digests(part, [t for obj in here for t in forget.values_of(obj)])
 
     def carry(self) -> None:
         """Carry what was forgotten to what was derived here, where the pack did not."""

@@ -7,9 +7,9 @@ changed still have here the value from before, or have the new one already.  Obj
 for byte under their own id; so that the same evidence is recognised when it comes in again, the id
 that it would have had here leads to its ref.
 
-A pack is believed for what happened, not for what is to be trusted: unless the owner says so,
-"verified" becomes "legacy_unverified" and nothing that is withheld here is let out by a pack.  The
-entry keeps what the pack said, so that a later export says the same.
+A pack is believed for what happened, not for what is to be trusted: unless the owner says so, it
+has none of his authority (`remem.objects.pack_authority`) and nothing that is withheld here is let
+out by it.  The entry keeps what the pack said, so that a later export says the same.
 
 Source: remem-pack(5), MERGING.
 """
@@ -20,17 +20,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import chains, gate, pack_facts, refs, tombs, withheld
-from remem.objects.model import Memory, Observation, Rejected, Scope
+from remem.objects import chains, gate, pack_authority, pack_facts, refs, tombs
+from remem.objects.attests import SINGLE
+from remem.objects.model import Memory, Rejected, Scope
+from remem.objects.pack_authority import Left, believed
 from remem.objects.pack_forget import Burial
 from remem.objects.pack_objects import Chain, Objects, Outcome
 from remem.objects.pack_read import CREATE, ROLLBACK, Alias, Change
 from remem.objects.scope import DEFAULT_AGENT, DEFAULT_SESSION
-from remem.objects.views import WITHHELD
 
 if TYPE_CHECKING:
     from typing import TypeVar
 
+    from remem.objects.attests import Attests
     from remem.objects.pack_read import Record
     from remem.objects.reader import Part
     from remem.objects.tx import Tx
@@ -38,11 +40,11 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 MAX_LISTED = 1000
+COUNTS = ("read", "new", "known", "skipped", "blocked", "rejected", "lowered", "erased", "accepted")
 
 KEPT = "it was forgotten there and is kept here"  # unless the importer applies tombstones
 ERASED = refs.STATUS_CODE["erased"]
 FLAG = refs.OP_CODE["flag"]
-_WITHHELD = frozenset(refs.STATUS_CODE[name] for name in WITHHELD - {"erased"})
 
 
 class Conflict(msgspec.Struct, frozen=True):
@@ -59,6 +61,8 @@ class ImportSum(msgspec.Struct):
 
     Attributes:
         lowered: new entries whose status was not believed.
+        accepted: refs that were lowered by an import before, and are believed now.
+        left: what does not act here without the owner's word.
         erased: refs that were live here and were forgotten by the pack; their bytes wait for purge.
         errors: the first 1,000 rejected lines.
         conflicts: the first 1,000 changes that were skipped.
@@ -72,30 +76,18 @@ class ImportSum(msgspec.Struct):
     rejected: int = 0
     lowered: int = 0
     erased: int = 0
+    accepted: int = 0
     errors: list[Rejected] = []
     conflicts: list[Conflict] = []
+    left: Left = msgspec.field(default_factory=Left)
 
     def add(self, other: ImportSum) -> None:
         """Add the numbers and lists of another sum."""
-        for name in ("read", "new", "known", "skipped", "blocked", "rejected", "lowered", "erased"):
+        for name in COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.left.add(other.left)
         self.errors += other.errors[: MAX_LISTED - len(self.errors)]
         self.conflicts += other.conflicts[: MAX_LISTED - len(self.conflicts)]
-
-
-def believed(stated: int, here: int | None, trust: bool) -> int:
-    """The status that this store gives to what a pack states.
-
-    Args:
-        stated: status code in the pack.
-        here: status code of the ref in this store, None when the pack begins it.
-        trust: the owner vouches for the pack.
-    """
-    if trust:
-        return stated
-    if here in _WITHHELD and stated not in _WITHHELD:
-        return here
-    return refs.STATUS_CODE["legacy_unverified"] if refs.STATUSES[stated] == "verified" else stated
 
 
 class Rules:
@@ -121,6 +113,7 @@ class Merge:
         self.stopped: set[bytes] = set()
         self.barred: set[bytes] = set()
         self.facts: set[bytes] = set()
+        self._again: dict[bytes, Part] = {}  # refs of the pack that are here already
         self._linked: dict[bytes, Part] = {}  # chains that got or lost a fact
         self._mixed: dict[bytes, bool] = {}  # chains that are linked anew, not as the pack says
         self._objects = Objects(tx)
@@ -147,8 +140,11 @@ class Merge:
                 self._note(record, outcome)
         self._burial.carry()
         for key, part in self._linked.items():
-            if pack_facts.is_mixed(self.tx, part, key, (self.facts, self.rules.facts)):
+            brought = (self.facts, self.rules.facts)
+            if self._mixed.get(key) or pack_facts.is_mixed(self.tx, part, key, brought):
                 chains.relink(self.tx, part, key)
+        for ref, part in self._again.items():
+            self.sum.accepted += pack_authority.accept(self.tx, part, ref, trust=self.rules.trust)
         return self
 
     def _to_forget(self, batch: list[Record]) -> list[tuple[Part, bytes]]:
@@ -196,6 +192,10 @@ class Merge:
             self._reject(alias.where, "an alias of this scope is outside the grant")
             return
         part = self.tx.part(Scope(*alias.scope, DEFAULT_AGENT, DEFAULT_SESSION))
+        if not self.rules.trust and not pack_facts.has_alias(self.tx, part, alias.name):
+            self.sum.skipped += 1
+            self.sum.left.aliases[alias.name, alias.stands] = True
+            return
         done = pack_facts.put_alias(self.tx, part, alias.name, alias.stands)
         self.sum.new += done == "new"
         self.sum.known += done == "known"
@@ -238,9 +238,11 @@ class Merge:
         assert change.status[1] is not None
         stated = change.status[1]
         status = ERASED if change.gone else believed(stated, None, self.rules.trust)
-        if status not in _WITHHELD and status != ERASED and not self.rules.trust:
-            status = self._held_back(part, change, status)
-        self._receipt(part, change, status)
+        if not self.rules.trust:
+            status = pack_authority.judged(self.tx, part, change.obj, status)
+        attests = self._receipt(part, change, status)
+        if change.chain and pack_facts.is_fact(change.obj):
+            attests[SINGLE] = change.chain == pack_facts.MODES[0]
         self._objects.chains[change.ref] = Chain(())
         self._append(
             part,
@@ -253,23 +255,27 @@ class Merge:
             valid_to=None if change.valid_to is None else change.valid_to[1],
             replaced_by=None if change.replaced_by is None else change.replaced_by[1],
             lane=self.tx.lane(part, scope),
+            attests=attests,
         )
 
-    def _held_back(self, part: Part, change: Change, status: int) -> int:
-        """Status of what a pack begins: quarantined when the same value is held back here."""
-        texts = () if change.obj is None else tombs.values_of(change.obj)
-        if withheld.refused_by(self.tx, part, texts) is not None:
-            return withheld.QUARANTINED
-        if isinstance(change.obj, Observation) and gate.instructions_in(change.obj):
-            return withheld.QUARANTINED
-        return status
+    def _receipt(self, part: Part, change: Change, status: int) -> Attests:
+        """Make a receipt for what a pack brought; the one in the pack is kept, not believed.
 
-    def _receipt(self, part: Part, change: Change, status: int) -> None:
-        """Make a receipt for what a pack brought; the one in the pack is kept, not believed."""
-        if change.obj is not None and change.head is not None and change.head[1] is not None:
-            gate.keep_from_pack(
-                self.tx, part, change.head[1], change.obj, refs.STATUSES[status], change.receipt
-            )
+        Returns:
+            What the entry has to attest.
+        """
+        if change.obj is None or change.head is None or change.head[1] is None:
+            return {}
+        kept = gate.keep_from_pack(
+            self.tx,
+            part,
+            change.head[1],
+            change.obj,
+            refs.STATUSES[status],
+            change.receipt,
+            trust=self.rules.trust,
+        )
+        return kept or {}
 
     def _continue(self, part: Part, change: Change, state: refs.RefState) -> None:
         if not self.tx.reader.sees_lane(part, state.lane):
@@ -280,13 +286,22 @@ class Merge:
         if change.obj is not None and state.status == ERASED:
             raise Outcome("blocked")
         if chain.held.get(change.identity, 0) >= change.n or change.op == CREATE:
+            self._again[change.ref] = part
             raise Outcome("known")
+        if not self.rules.trust and change.op in pack_authority.OWN_OPS:
+            self.sum.left.pin(change)
+            raise Outcome("skipped")
         ends = change.ends
         if forgotten and not ends and change.op != FLAG:
             raise Outcome("blocked")
         mixed = state.type == refs.MEMORY and not ends and self._is_mixed(part, change.ref)
         if mixed and change.reason == chains.LINK:
+            if not self.rules.trust:
+                self.sum.left.link(change)
             raise Outcome("skipped")  # links follow from the facts
+        if not (self.rules.trust or ends or forgotten or pack_authority.may_change(state)):
+            self._anew(part, change)
+            raise Outcome("skipped", pack_authority.HERE)
         stopped = change.ref in self.stopped or change.ref in self.rules.stopped
         if stopped and not (ends or forgotten):
             raise Outcome("skipped", "an earlier change of the same ref was skipped")
@@ -316,11 +331,13 @@ class Merge:
             status = state.status
         else:
             status = believed(stated, state.status, self.rules.trust)
-        if not self.rules.trust and status not in _WITHHELD and status != ERASED:
-            status = self._held_back(part, change, status)
-            if change.obj is not None and status not in _WITHHELD and not self.rules.trust:
-                status = self._held_back(part, change, status)
-        self._receipt(part, change, status)
+        if not self.rules.trust:
+            status = pack_authority.judged(self.tx, part, change.obj, status)
+        attests = self._receipt(part, change, status)
+        buries = ends and (lives or (change.erases and not forgotten))
+        if buries:
+            self.tx.flush()
+            attests |= tombs.said(self._burial.values(part, change.ref))
         entry = self._append(
             part,
             change,
@@ -332,12 +349,26 @@ class Merge:
             valid_to=valid_to,
             replaced_by=replaced_by,
             lane=state.lane,
+            attests=attests,
         )
-        if ends and (lives or (change.erases and not forgotten)):
+        if buries:
             key = self._burial.bury(part, change, entry.time, lived=lives)
             self.sum.erased += lives
             if key is not None:
                 self._linked[key] = part
+
+    def _anew(self, part: Part, change: Change) -> None:
+        """Skip the link of a fact that a pack may not change: its chain is linked here instead.
+
+        Raises:
+            Outcome: the change is a link.
+        """
+        if change.reason != chains.LINK:
+            return
+        key = pack_facts.key_of(self.tx, part, change.ref)
+        if key is not None:
+            self._mixed[key], self._linked[key] = True, part
+        raise Outcome("skipped")
 
     def _is_mixed(self, part: Part, ref: bytes) -> bool:
         """Whether the chain of a fact is linked anew after this batch."""
@@ -360,6 +391,8 @@ class Merge:
             raise
         if key is not None:
             self._linked[key] = part
+            if not self._mixed.get(key):
+                self._mixed.pop(key, None)  # what comes now may have another standing here
 
     def _append(
         self,
@@ -374,6 +407,7 @@ class Merge:
         valid_to: int | None,
         replaced_by: bytes | None,
         lane: int,
+        attests: Attests,
     ) -> refs.Entry:
         if head is not None and (state is None or state.head != head):
             self._objects.cite(part, change.ref, None if state is None else state.head, head)
@@ -410,7 +444,9 @@ class Merge:
                 0,
                 refs.Origin(change.time, stated),
             ),
+            attests,
         )
+        self.sum.left.entry(change.obj, entry, status)
         chain = self._objects.chains[change.ref]
         chain.held[change.identity] = chain.held.get(change.identity, 0) + 1
         chain.status = stated

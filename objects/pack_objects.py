@@ -140,6 +140,9 @@ class Objects:
         texts = forget.values_of(obj)
         if any(tombs.blocked(self.tx, part, text) is not None for text in texts):
             return True
+        if self.tx.has_values and not self.is_here(part, own_id):
+            if tombs.named(self.tx, part, tombs.names_of(obj)) is not None:
+                return True
         twin = self.tx.twin(part, own_id)
         erased = self.is_erased(part, own_id) or (twin and self.is_erased(part, twin))
         return bool(erased) or self.lost_evidence(part, obj)

@@ -78,7 +78,7 @@ def pin(tx: Tx, found: Found, *, reason: str = "") -> bool:
         tiers.promote(tx, found, reason=tiers.PINNED)
         tx.flush()
         state = carry.fresh(tx, found, op="pin")
-    seen = Eye(Lens(tx.now), tx.reader).see(part, ref, state.head or ref)
+    seen = Eye(Lens(tx.present), tx.reader).see(part, ref, state.head or ref)
     if seen is None or lists.is_brief(tx.reader, part, ref):
         raise Refused(
             f"'{oid.short(ref)}' does not hold now, it cannot be pinned",
@@ -136,7 +136,7 @@ def unpin(tx: Tx, found: Found, *, reason: str = "") -> bool:
     over = now.flags & refs.CLOSED or now.replaced_by is not None
     if now.type == refs.MEMORY and tx.reader.object(part, now.head).kind == KIND and not over:
         tx.flush()
-        correct.close(tx, found, tx.now, reason=UNPINNED)
+        correct.close(tx, found, tx.present, reason=UNPINNED)
     return True
 
 

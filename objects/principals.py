@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
-from unicodedata import normalize
 
 import msgspec
 from blake3 import blake3
 
+from remem.objects import tombs
 from remem.objects.errors import NotFound, Refused, RememError, ScopeRefused, UsageError
 from remem.objects.model import Scope
 from remem.objects.patterns import (
@@ -324,15 +324,24 @@ def add(tx: Tx, name: str, scope: Pattern, can: Iterable[str]) -> tuple[Principa
 
     Raises:
         UsageError: the name, a part of the scope or a capability is none.
-        Refused: the name is taken, was taken once, or is the store's own.
+        Refused: the name is taken, was taken once, is the store's own, or looks like one that is.
+        Blocked: the name was forgotten.
         ScopeRefused: it could do more than the one who acts, or act elsewhere.
     """
+    from remem.objects.lookalikes import mixes, skeleton
+
     name = check_name("principal", name)
     wanted = capabilities(can)
     if name != name.strip():
         raise UsageError(f"the principal {name[:80]!r} begins or ends with a blank")
-    if _looks(name) in RESERVED or name.startswith(TOKEN_PREFIX):
+    looks = skeleton(name)
+    if looks in map(skeleton, RESERVED) or name.startswith(TOKEN_PREFIX):
         raise Refused(f"{shown(name)} cannot be the name of a principal")
+    if mixes(name):
+        raise Refused(
+            f"{shown(name)} mixes letters of several scripts that look alike",
+            hint="write each word in the letters of one script",
+        )
     for part, value in zip(PARTS, msgspec.structs.astuple(scope), strict=True):
         if value is not None and check_name(part, value) != value:
             raise UsageError(f"the {part} '{value}' is not in normal form (NFC)")
@@ -353,6 +362,11 @@ def add(tx: Tx, name: str, scope: Pattern, can: Iterable[str]) -> tuple[Principa
         raise Refused(
             f"'{name}' is a principal already", hint="'remem principal token' makes a new token"
         )
+    for part_of in tx.reader.parts:
+        tombs.check_names(tx, part_of, (name,), ACTION)
+    for _, data in tx.txn.scan_prefix("principals", b"n"):
+        if skeleton(decode(data).name) == looks:
+            raise Refused(f"{shown(name)} looks like the name of another principal")
     last = next(tx.txn.scan_prefix("principals", b"n", reverse=True), None)
     number = 1 if last is None else int.from_bytes(last[0][1:], "big") + 1
     token = new_token()
@@ -360,11 +374,6 @@ def add(tx: Tx, name: str, scope: Pattern, can: Iterable[str]) -> tuple[Principa
     tx.txn.put("principals", key, number.to_bytes(4, "big"))
     _put(tx, made, None, "add")
     return made, token
-
-
-def _looks(name: str) -> str:
-    """A name without what is easily overlooked: letter case, and other forms of its letters."""
-    return normalize("NFKC", name).casefold()
 
 
 def renew(tx: Tx, name: str) -> tuple[Principal, str]:

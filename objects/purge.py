@@ -17,6 +17,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
 
 _COPY_BATCH = 20_000  # pairs a transaction
 _COPY_B = 32 << 20  # bytes a transaction
+_COPY_CHUNK = 64  # pairs that are looked at together
+_key_of = itemgetter(0)
+_value_of = itemgetter(1)
 DATA_FILE = "data.mdb"
 
 
@@ -200,8 +205,8 @@ class _LeftOut:
         if not self.refs:
             return None
         tables: dict[str, _Skip] = {
-            "objects": lambda key: key in self.objects,
-            "receipts": lambda key: key in self.objects,
+            "objects": self.objects.__contains__,
+            "receipts": self.objects.__contains__,
             "cites": lambda key: key[:36] in self.objects or key[:4] + key[36:] in self.refs,
             "jobs": lambda key: key[:36] in self.refs,
             "chains": lambda key: key[:4] + key[20:] in self.refs,
@@ -229,7 +234,7 @@ def _record(out: Txn, actor: Actor, items: list[Item]) -> None:
 
 def copy_table(txn: Txn, env: kv.Env, table: str, skip: _Skip | None = None) -> None:
     """Copy a table pair by pair into a fresh environment, without the keys that skip names."""
-    for pairs in _batches(txn.scan(table), skip):
+    for pairs in _batches(txn.pairs(table), skip):
         env.write(lambda out, pairs=pairs: out.put_many(table, pairs, True))  # type: ignore[misc]
 
 
@@ -238,11 +243,11 @@ def _batches(
 ) -> Iterator[list[tuple[bytes, bytes]]]:
     batch: list[tuple[bytes, bytes]] = []
     size_b = 0
-    for key, value in pairs:
-        if skip is not None and skip(key):
-            continue
-        batch.append((key, bytes(value)))
-        size_b += len(value)
+    while chunk := list(islice(pairs, _COPY_CHUNK)):
+        if skip is not None and any(map(skip, map(_key_of, chunk))):
+            chunk = [pair for pair in chunk if not skip(pair[0])]
+        batch += chunk
+        size_b += sum(map(len, map(_value_of, chunk)))
         if len(batch) >= _COPY_BATCH or size_b >= _COPY_B:
             yield batch
             batch, size_b = [], 0

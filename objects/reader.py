@@ -363,6 +363,11 @@ class Reader:
 
     # -- audit --------------------------------------------------------------------------------
 
+    @property
+    def clock(self) -> int:
+        """The last record time, microseconds UTC; 0 before the first."""
+        return int.from_bytes(self.txn.get("meta", b"clock") or b"\0", "big", signed=True)
+
     def audit_head(self) -> audit.Head:
         """Number and hash of the last audit row."""
         data = self.txn.get("meta", b"audit")

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from remem.objects import attests, oid
 from remem.objects.errors import IntegrityError
 from remem.objects.model import Observation
 
 if TYPE_CHECKING:
+    from remem.objects.attests import Attests
     from remem.objects.reader import Part, Reader
     from remem.objects.tx import Tx
 
@@ -27,7 +29,7 @@ STATUS_OF_ORIGIN = {
     "untrusted": "provisional",
 }
 FROM_PACK = "from_pack"  # code of what a pack brought
-_META = b"gate"
+META = b"gate"  # key in ``meta``
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -125,7 +127,7 @@ def _born(reader: Reader, part: Part, object_id: bytes) -> tuple[int, str]:
 
 def in_force(reader: Reader, at: int) -> Gate | None:
     """The gate that decided at a record time, or None where there was none yet."""
-    data = reader.txn.get("meta", _META)
+    data = reader.txn.get("meta", META)
     gates = [] if data is None else _decode_gates(data)
     return next((gate for gate in reversed(gates) if gate.since <= at), None)
 
@@ -135,14 +137,23 @@ def stamp(tx: Tx, version: int, detectors: list[str]) -> None:
     if tx.gate == version:
         return
     tx.gate = version
-    data = tx.txn.get("meta", _META)
+    data = tx.txn.get("meta", META)
     gates = [] if data is None else _decode_gates(data)
     if gates and (gates[-1].version, gates[-1].detectors) == (version, detectors):
         return
     gates.append(Gate(tx.now, version, detectors))
-    tx.txn.put("meta", _META, _encode(gates))
+    data = _encode(gates)
+    tx.txn.put("meta", META, data)
+    tx.vouch(attests.GATE, oid.digest(data))
 
 
-def put(tx: Tx, part: Part, object_id: bytes, receipt: Receipt) -> None:
-    """Keep the receipt of an object; the first one stands."""
-    tx.txn.put_new("receipts", part.prefix + object_id, _encode(receipt))
+def put(tx: Tx, part: Part, object_id: bytes, receipt: Receipt) -> Attests | None:
+    """Keep the receipt of an object, before the entry that brings it; the first one stands.
+
+    Returns:
+        What that entry has to attest.
+    """
+    data = _encode(receipt)
+    if not tx.txn.put_new("receipts", part.prefix + object_id, data):
+        return None
+    return {attests.RECEIPT: attests.of_receipt(part, object_id, data)}

@@ -17,6 +17,8 @@ from remem.objects.errors import IntegrityError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from remem.objects.attests import Attests
+
 OPS = (
     "create",
     "revise",
@@ -61,6 +63,7 @@ RUN = 3
 TYPES = ("observation", "memory", "draft", "run")  # from DRAFT on bookkeeping, never recalled
 
 MAX_REASON = 40  # characters of a reason code that somebody gives
+ACCEPTED = "trusted"  # reason of a status that the owner believed a pack later on
 UNDO = "undo"  # reasons of entries that take an operation back begin so
 # A rejection with one of these reasons is no verdict on a value: it follows from something else.
 NO_VERDICT = frozenset(("chain", "rederived", "withheld", "merged", "stale", "restored"))
@@ -75,6 +78,7 @@ RESERVED = NO_VERDICT | {
     "restated",
     "resubmitted",
     "without",
+    ACCEPTED,
 }
 _MARKS = str.maketrans("", "", "-_.")
 
@@ -137,6 +141,20 @@ class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
     prev: int
     origin: Origin | None = None
 
+    def said(self) -> dict[str, bytes | bool] | None:
+        """What the entry says of rows in other tables (`remem.objects.attests`), or None."""
+        return None
+
+
+class AttestingEntry(Entry, frozen=True, gc=False, array_like=True):
+    """An entry with one more field: what it says of rows in other tables."""
+
+    attests: dict[str, bytes | bool] | None = None
+
+    def said(self) -> dict[str, bytes | bool] | None:
+        """The field."""
+        return self.attests
+
 
 class RefState(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The fold of a ref's entries (see Entry for the fields).
@@ -189,10 +207,31 @@ _FLAG_OPS = {
     OP_CODE["reopen"]: (0, CLOSED),
 }
 
-encode_entry = msgspec.msgpack.Encoder().encode
-decode_entry = msgspec.msgpack.Decoder(Entry).decode
+encode_entry = msgspec.msgpack.Encoder(order="deterministic").encode
+_decode_plain = msgspec.msgpack.Decoder(Entry).decode
+_decode_attesting = msgspec.msgpack.Decoder(AttestingEntry).decode
+_ARRAY16 = 0xDC  # MessagePack: an array whose length is in the next two bytes
+_PLAIN = len(Entry.__struct_fields__)
 encode_state = msgspec.msgpack.Encoder().encode
 decode_state = msgspec.msgpack.Decoder(RefState).decode
+
+
+def decode_entry(data: bytes) -> Entry:
+    """An entry from its bytes; of the class that has as many fields, so that it encodes the same.
+
+    Raises:
+        msgspec.MsgspecError: the bytes are none.
+    """
+    if len(data) > 2 and data[0] == _ARRAY16 and data[2] > _PLAIN:
+        return _decode_attesting(data)
+    return _decode_plain(data)
+
+
+def attesting(entry: Entry, attests: Attests) -> Entry:
+    """The same entry, saying something of rows in other tables; itself where that is nothing."""
+    if not attests:
+        return entry
+    return AttestingEntry(*(*msgspec.structs.astuple(entry), attests))
 
 
 def step(state: RefState | None, entry: Entry) -> RefState:

@@ -16,12 +16,14 @@ Source: remem-store(5), RETENTION; remem-retain(1).
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import chains, forget, memories, refs
+from remem.objects import chains, forget, memories, oid, refs
+from remem.objects.attests import RETAIN
 from remem.objects.errors import NotFound, UsageError
 from remem.objects.forget_plan import ERASED, plan
 from remem.objects.model import Memory, Observation
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 KEY = b"retain"  # in ``meta``
 ACTIONS = ("expire", "forget")
 BATCH = 20_000  # refs a transaction
+_SALT_B = 16
 _UNITS_US = {
     "s": 1_000_000,
     "min": 60_000_000,
@@ -89,10 +92,11 @@ class Rule(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
-    """Number of the last rule made, and the rules in force."""
+    """Number of the last rule made, the rules in force, and what makes their digest unguessable."""
 
     last: int
     rules: list[Rule]
+    salt: bytes = b""
 
 
 class Due(msgspec.Struct):
@@ -176,8 +180,7 @@ def add(tx: Tx, rule: Rule) -> Rule:
     made = msgspec.structs.replace(
         rule, number=stored.last + 1, created=tx.now, principal=tx.actor.grant.principal
     )
-    tx.txn.put("meta", KEY, _encode(_Stored(made.number, [*stored.rules, made])))
-    tx.refuse("retain", f"set-{made.number}", 0, None)
+    _put(tx, _Stored(made.number, [*stored.rules, made], stored.salt), f"set-{made.number}")
     return made
 
 
@@ -192,9 +195,17 @@ def drop(tx: Tx, number: int) -> Rule:
         raise NotFound(f"there is no rule {number}", hint="'remem retain list' shows them")
     stored = _stored(tx)
     left = [rule for rule in stored.rules if rule.number != number]
-    tx.txn.put("meta", KEY, _encode(_Stored(stored.last, left)))
-    tx.refuse("retain", f"unset-{number}", 0, None)
+    _put(tx, _Stored(stored.last, left, stored.salt), f"unset-{number}")
     return found
+
+
+def _put(tx: Tx, stored: _Stored, outcome: str) -> None:
+    """Store the rules, with a row of the audit chain that attests them."""
+    if not stored.salt:
+        stored = msgspec.structs.replace(stored, salt=os.urandom(_SALT_B))
+    data = _encode(stored)
+    tx.txn.put("meta", KEY, data)
+    tx.done("retain", 0, outcome=outcome, attests={RETAIN: oid.digest(data)})
 
 
 def _stored(tx: Tx) -> _Stored:

@@ -198,7 +198,7 @@ def _correct(tx: Tx, part: Part, ref: bytes) -> None:
     if target is None or target.head is None or tx.reader.erased(part, obj.corrects) is not None:
         return
     if target.replaced_by is None and not target.flags & refs.CLOSED:
-        at = tx.now if obj.asserted is None else obj.asserted
+        at = tx.present if obj.asserted is None else obj.asserted
         correct.supersede(tx, Found(part, obj.corrects, target, None), ref, at)
 
 

@@ -67,15 +67,14 @@ def revise(
         UsageError: the new text would hold before the old one did, or after its end.
     """
     text, codes = gate.text(text)
-    head = _revise(tx, found, text, expected, since, reason, limit_b)
-    gate.keep(tx, found.part, head, refs.STATUSES[found.state.status], codes)
-    return head
+    return _revise(tx, found, text, codes, expected, since, reason, limit_b)
 
 
 def _revise(
     tx: Tx,
     found: Found,
     text: str,
+    codes: list[str],
     expected: bytes | None,
     since: int | None,
     reason: str,
@@ -89,22 +88,24 @@ def _revise(
         return state.head
     starts = _since(tx, found, state, since)
     if isinstance(old, Memory):
+        _check_parts(tx, part, old, text)
         told = _statement_of(tx, part, old)
         if told is None or len(_facts_of(tx, part, told)) != 1:
-            return _restate(tx, part, found.ref, state, old, text, starts, reason, limit_b)
-        _new_sentence(tx, part, told, [found.ref], text, starts, reason)
+            return _restate(tx, part, found.ref, state, old, text, codes, starts, reason, limit_b)
+        _new_sentence(tx, part, told, [found.ref], text, codes, starts, reason)
         return _latest(tx, part, found.ref)
     facts = _facts_of(tx, part, found.ref)
     if facts:
         states = [(fact, memories.head(tx, part, fact)[0]) for fact in facts]
+        for fact in facts:
+            _check_parts(tx, part, memories.head(tx, part, fact)[1], text)
         living = [pair for pair in states if not _over(tx, pair[1])]
         for fact, fact_state in living or states:
             starts = _since(tx, Found(part, fact, fact_state, None), fact_state, since)
-        _new_sentence(
-            tx, part, found.ref, [fact for fact, _ in living or states], text, starts, reason
-        )
+        told_by = [fact for fact, _ in living or states]
+        _new_sentence(tx, part, found.ref, told_by, text, codes, starts, reason)
         return _latest(tx, part, found.ref)
-    return _new_text(tx, part, found.ref, state, old, text, starts, reason)
+    return _new_text(tx, part, found.ref, state, old, text, codes, starts, reason)
 
 
 def _latest(tx: Tx, part: Part, ref: bytes) -> bytes:
@@ -148,7 +149,9 @@ def _since(tx: Tx, found: Found, state: refs.RefState, since: int | None) -> int
                 f"'{oid.short(found.ref)}' was replaced by '{oid.short(state.replaced_by)}'",
                 hint="correct that one, or say with --at since when the new text held",
             ).audited("revise", "replaced", found.part.number, found.ref)
-        return state.starts if ended else max(tx.now, state.starts)
+        if ended:
+            return state.starts
+        return tx.present if _ran_ahead(tx, found.part, state) else max(tx.present, state.starts)
     if state.valid_from is not None and since < state.valid_from:
         raise UsageError("the new text cannot begin before the old one did")
     if state.valid_to is not None and since >= state.valid_to:
@@ -156,8 +159,15 @@ def _since(tx: Tx, found: Found, state: refs.RefState, since: int | None) -> int
     return since
 
 
+def _ran_ahead(tx: Tx, part: Part, state: refs.RefState) -> bool:
+    """Whether it begins later only because the clock that recorded it was set back since."""
+    if state.starts <= tx.present or state.head is None:
+        return False
+    return memories.began_at_once(tx.reader.object(part, state.head), state)
+
+
 def _over(tx: Tx, state: refs.RefState) -> bool:
-    return state.valid_to is not None and state.valid_to <= tx.now
+    return state.valid_to is not None and state.valid_to <= tx.present
 
 
 def _new_text(
@@ -167,6 +177,7 @@ def _new_text(
     state: refs.RefState,
     old: Observation,
     text: str,
+    codes: list[str],
     starts: int,
     reason: str,
 ) -> bytes:
@@ -176,8 +187,18 @@ def _new_text(
     head = tx.put_revision(part, ref, new)
     against = [] if tx.actor.grant.owner else gate.instructions_in(new)
     status = "quarantined" if against else None
-    tx.record(part, "revise", ref, state, new=head, reason=reason, valid_from=starts, status=status)
-    gate.keep(tx, part, head, "quarantined", against)
+    attests = gate.keep(tx, part, head, status or refs.STATUSES[state.status], [*codes, *against])
+    tx.record(
+        part,
+        "revise",
+        ref,
+        state,
+        new=head,
+        reason=reason,
+        valid_from=starts,
+        status=status,
+        attests=attests,
+    )
     cascade(tx, part, state.head, ref, starts, successor=head)
     return head
 
@@ -189,7 +210,14 @@ def _reworded(tx: Tx, old: Observation, text: str) -> Observation:
 
 
 def _new_sentence(
-    tx: Tx, part: Part, told: bytes, facts: list[bytes], text: str, starts: int, reason: str
+    tx: Tx,
+    part: Part,
+    told: bytes,
+    facts: list[bytes],
+    text: str,
+    codes: list[str],
+    starts: int,
+    reason: str,
 ) -> None:
     """Give a sentence, and facts that were stated by it, another text."""
     state = tx.reader.state(part, told)
@@ -198,7 +226,20 @@ def _new_sentence(
     assert isinstance(sentence, Observation)
     new = _reworded(tx, sentence, text)
     head = tx.put_revision(part, told, new)
-    tx.record(part, "revise", told, state, new=head, reason=reason, valid_from=starts)
+    against = [] if tx.actor.grant.owner else gate.instructions_in(new)
+    status = "quarantined" if against else None
+    attests = gate.keep(tx, part, head, status or refs.STATUSES[state.status], [*codes, *against])
+    tx.record(
+        part,
+        "revise",
+        told,
+        state,
+        new=head,
+        reason=reason,
+        valid_from=starts,
+        status=status,
+        attests=attests,
+    )
     for fact in facts:
         fact_state, memory = memories.head(tx, part, fact)
         said = msgspec.structs.replace(
@@ -209,8 +250,11 @@ def _new_sentence(
             cites=[head],
             span=Span(0, 0, len(text)),
         )
-        since = max(starts, fact_state.starts)
-        memories.replace(tx, part, fact, fact_state, said, reason=reason, valid_from=since)
+        ahead = _ran_ahead(tx, part, fact_state)
+        since = starts if ahead else max(starts, fact_state.starts)
+        memories.replace(
+            tx, part, fact, fact_state, said, reason=reason, valid_from=since, codes=codes
+        )
         rechain(tx, part, fact, memory, said)
     cascade(tx, part, state.head, told, starts, successor=head)
 
@@ -222,12 +266,13 @@ def _restate(
     state: refs.RefState,
     old: Memory,
     text: str,
+    codes: list[str],
     starts: int,
     reason: str,
     limit_b: int,
 ) -> bytes:
     """State a memory that takes the place of another one; everything but the words carries over."""
-    told = statements.say(tx, old.scope, text, limit_b=limit_b)
+    told = statements.say(tx, old.scope, text, limit_b=limit_b, codes=codes)
     said = msgspec.structs.replace(
         old,
         salt=encode.ZERO_SALT,
@@ -241,6 +286,10 @@ def _restate(
         valid_to=old.valid_to if old.valid_to is not None and old.valid_to > starts else None,
     )
     standing = withheld.kept(tx, state, statements.standing(tx))
+    chain = chains.chain_of(tx, part, ref, old)
+    single = None
+    if chain is not None and said.triple is not None:
+        single = old.triple is not None and chain == single_key(tx, part, old)
     new = memories.create(
         tx,
         part,
@@ -249,11 +298,22 @@ def _restate(
         valid_from=starts,
         valid_to=said.valid_to,
         reason=reason,
+        codes=codes,
+        single=single,
     )
     if new is None:
         meta: dict[str, object] = {**said.meta, "stated": tx.now}
         again = msgspec.structs.replace(said, meta=meta)
-        new = memories.create(tx, part, again, status=standing, valid_from=starts, reason=reason)
+        new = memories.create(
+            tx,
+            part,
+            again,
+            status=standing,
+            valid_from=starts,
+            reason=reason,
+            codes=codes,
+            single=single,
+        )
         assert new is not None
     tx.record(
         part,
@@ -265,12 +325,18 @@ def _restate(
         replaced_by=new,
     )
     tx.flush()
-    key = chains.chain_of(tx, part, ref, old)
-    if key is not None and said.triple is not None:
-        single = old.triple is not None and key == single_key(tx, part, old)
+    if chain is not None and single is not None:
+        assert said.triple is not None
         chains.join(tx, part, chains.chain_key(tx.reader, part, said.triple, single=single), new)
-        chains.relink(tx, part, key)
+        chains.relink(tx, part, chain)
     return new
+
+
+def _check_parts(tx: Tx, part: Part, old: Memory, text: str) -> None:
+    """Raise where a part of the triple of another text was forgotten, before anything is stored."""
+    new = statements.reworded(old.triple, old.text, text) if tx.has_values else None
+    parts = [word for word in new or () if word not in (old.triple or ())]
+    tombs.check_names(tx, part, parts, "revise")
 
 
 def _statement_of(tx: Tx, part: Part, memory: Memory) -> bytes | None:

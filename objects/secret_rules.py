@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 BEFORE = 40  # code points before a key word that may belong to its name
 
 # A value that is no secret: it stands for one, or is taken from somewhere.
-_STANDS = re.compile(
+STANDS = re.compile(
     r"\[redacted:|\$|%[A-Za-z_(]|<|\{|\*|x{3,}|X{3,}|\.{3}|\u2026|\u2022|_{3,}|#\{|@\w+@"
     r"|(?i:none|null|nil|true|false|undefined|string|str|bytes|required|optional|empty|changeme"
     r"|redacted|masked|hidden|removed|omitted|placeholder|secret|password|passwd|token"
@@ -40,20 +41,24 @@ _OF_AWS = re.compile(r"(?<![A-Za-z0-9])(?:aws(?![a-z])|(?:AKIA|ASIA)[A-Z0-9]{16}
 _NO_VALUES = frozenset(
     ("password", "passwd", "pass", "pwd", "passphrase", "value", "text", "prompt", "self", "auto")
 )
+_KEPT_AT = ("file:", "env:", "fd:", "stdin")  # where a program is told to read a secret
 _SIGNS = frozenset("@#$%^&*~+=|")
 
-_PASSWORD = r"pass(?:word|wd|phrase|code|wort)|pwd|userpass|dbpass|kennwort|contrase[nñ]a"
+_PASSWORD = (
+    r"pass(?:word|wd|phrase|code|wort)|pwd|userpass|dbpass|sshpass|kennwort|contrase[nñ]a"
+    r"|(?:user|db|become|root|admin|smtp|mail|ftp|ssh|sudo|proxy|login|wifi|ldap|auth)_pass(?![a-z])"
+)
 _PASSWORD_WORDS = ("pass", "pwd", "kennwort", "contrase")
-_PASSWORD_NAME = re.compile(_PASSWORD, re.IGNORECASE)
+PASSWORD_NAME = re.compile(_PASSWORD, re.IGNORECASE)
 _TOKEN = (
     r"(?:api|access|auth|account|admin|client|consumer|encryption|master|private|secret|service"
     r"|session|signing|shared|storage|ssh|webhook|bot|app|deploy|license)[_.\- ]?key(?![_.\- ]?id)"
     r"|secret|token|credential"
 )
+SECRET_NAME = re.compile(_TOKEN, re.IGNORECASE)
 _TOKEN_WORDS = ("key", "secret", "token", "credential")
 _AFTER = r"(?:[_-]?\d{1,2})?"
 _SEPARATOR = r"(?P<sep>\\?[\"'\]`]{0,2}\s{0,4}(?::=|=>|={1,3}|!==?|:(?!//))\s{0,4}@?)"
-_QUOTED = r"(?P<v>\"[^\"\r\n]+\"|'[^'\r\n]+'|[^\s\"';|&]{3,})"
 _NOT_IN = r"(?<![A-Za-z0-9])"
 
 
@@ -65,7 +70,7 @@ def is_mixed(value: str) -> bool:
     return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
 
 
-def _is_strong(value: str) -> bool:
+def is_strong(value: str) -> bool:
     """True for what looks chosen to be hard to guess, as no word of prose or code does."""
     if len(value) < 5:
         return False
@@ -77,8 +82,17 @@ def _whole(match: re.Match[str]) -> tuple[int, int]:
 
 
 def _mixed(match: re.Match[str]) -> tuple[int, int] | None:
-    """Words joined by hyphens are no token."""
-    return match.span() if is_mixed(match[0]) else None
+    """Words joined by hyphens are no token, nor are names of words run together."""
+    if is_mixed(match[0]) or _is_scattered(match[0]):
+        return match.span()
+    return None
+
+
+def _is_scattered(value: str) -> bool:
+    """True where capitals stand among small letters as chance puts them, and no writer does."""
+    letters = [c.isupper() for c in value if c.isalpha()]
+    turns = sum(a != b for a, b in pairwise(letters))
+    return len(letters) >= 20 and turns >= 0.4 * len(letters)
 
 
 def _cell(match: re.Match[str]) -> tuple[int, int] | None:
@@ -91,7 +105,7 @@ def _cell(match: re.Match[str]) -> tuple[int, int] | None:
 
 
 def _given(match: re.Match[str]) -> tuple[int, int] | None:
-    return None if _STANDS.match(match["v"]) else match.span("v")
+    return None if STANDS.match(match["v"]) else match.span("v")
 
 
 def _digits(match: re.Match[str]) -> tuple[int, int] | None:
@@ -101,7 +115,7 @@ def _digits(match: re.Match[str]) -> tuple[int, int] | None:
 def _assigned(match: re.Match[str]) -> tuple[int, int] | None:
     """Judge the value of ``name = value``: secrets, and not code that merely passes one on."""
     value, start = match["v"], match.start("v")
-    if _STANDS.match(value):
+    if STANDS.match(value):
         return None
     if match["q"]:
         return None if value.isspace() or value[0] in ",;:)]}" else match.span("v")
@@ -116,35 +130,31 @@ def _assigned(match: re.Match[str]) -> tuple[int, int] | None:
     tight = match["sep"] == "="
     if tight and name.isupper():  # as in an environment, where a value is meant as it stands
         return start, end
-    strict = _PASSWORD_NAME.search(name) is not None
+    strict = PASSWORD_NAME.search(name) is not None
     if _WORD.match(value):
         argument = match.string[end : end + 1] in (")", ",") or _ARGUMENT.search(before)
         plain = argument or value.lower() in _NO_VALUES
         return (start, end) if strict and tight and not plain else None
     if strict:
-        return (start, end) if _is_strong(value) or (tight and not value.isdigit()) else None
+        return (start, end) if is_strong(value) or (tight and not value.isdigit()) else None
     long = len(value) >= 8 and not value.isdigit()
-    return (start, end) if long and _is_strong(value) else None
+    return (start, end) if long and is_strong(value) else None
 
 
 def _said(match: re.Match[str]) -> tuple[int, int] | None:
     """``the password is hunter2``: prose, so only what is no plain word."""
     value, start = match["v"].rstrip(".,;:!?)\"'"), match.start("v")
-    if _STANDS.match(value) or "://" in value or len(value) < 4:
+    if STANDS.match(value) or "://" in value or len(value) < 4:
         return None
-    return (start, start + len(value)) if match["q"] or _is_strong(value) else None
+    return (start, start + len(value)) if match["q"] or is_strong(value) else None
 
 
 def _option(match: re.Match[str]) -> tuple[int, int] | None:
     value = match["v"].strip("\"'")
-    if _STANDS.match(value) or value.startswith(("-", "@")) or len(value) < 3:
+    if STANDS.match(value) or value.startswith(("-", "@", *_KEPT_AT)) or len(value) < 3:
         return None
     start = match.start("v") + match["v"].index(value)
     return start, start + len(value)
-
-
-def _pair(match: re.Match[str]) -> tuple[int, int] | None:
-    return None if match["v"].isdigit() else _given(match)
 
 
 # -- rules --------------------------------------------------------------------------------------
@@ -188,7 +198,7 @@ BEGINS = (
     r"|eyJ|ya29|xox|xapp-|gh[opusr]_|github_p|gl[a-z]{2,5}-|glsa_|glc_"
     r"|[sr]k[-_]|whsec_|npm_|pypi-|hf_|r8_|gsk_|xai-|pplx-|dckr_|do[opr]_v|dapi|hv[sbr]\."
     r"|atlasv1|shp[a-z]{2}_|sq0|lin_api|ntn_|figd_|dp\.|sntry|pscale_|sbp_|rubygems_|cio"
-    r"|1//0|_auth|[?&](?:sig|X-Amz)|-us\d|hooks\.sl|soap/v3|\d{8}:|[MNO][\w-]{23}"
+    r"|remem_|1//0|_auth|[?&](?:sig|X-Amz)|-us\d|hooks\.sl|soap/v3|\d{8}:|[MNO][\w-]{23}"
 )
 
 
@@ -292,6 +302,7 @@ def rules() -> tuple[Rule, ...]:
             0,
             _whole,
         ),
+        ("remem-token", ("remem_",), _NOT_IN + r"remem_[\w-]{43}(?![\w-])", 0, _whole),
         ("anthropic-key", ("sk-ant-",), _NOT_IN + r"sk-ant-[\w-]{10,}", 0, _whole),
         ("openai-key", ("sk-",), _NOT_IN + r"(?<!-)sk-[A-Za-z0-9_-]{20,}", 0, _mixed),
         (
@@ -352,41 +363,28 @@ def rules() -> tuple[Rule, ...]:
         (
             "secret",
             _TOKEN_WORDS,
-            r"(?<![\w-])--[\w-]{0,30}(?:token|secret|api-?key|access-key|private-key|credential)"
+            r"(?<![\w-])--[\w-]{0,30}(?:token|secret|api-?key|(?:access|private|secret|auth|account"
+            r"|encryption|master|shared|signing|storage)-key|credential)"
             r"(?:\s+|=)(?P<v>\"[^\"\r\n]+\"|'[^'\r\n]+'|[^\s\"']{6,})",
             i,
             _option,
         ),
         (
             "password",
-            ("mysql", "mariadb"),
-            r"\b(?:mysql\w*|mariadb\w*)\b[^|;&\r\n]{0,200}?\s-p" + _QUOTED,
+            ("send",),
+            r"(?i:assw(?:ord|d)|passphrase|\bpin\b)[^\r\n]{0,40}[\"'\\)}][\s\S]{0,80}?"
+            r"\bsend(?:line)?\b(?:\s+--)?\s*[({]?\s*\\?[\"'](?P<v>[^\"'\\\r\n]{3,200})",
             0,
-            _option,
-        ),
-        ("password", ("sshpass",), r"\bsshpass\s+-p\s*" + _QUOTED, 0, _option),
-        (
-            "password",
-            ("login",),
-            r"\b(?:docker|podman|helm|az|oc)\b[^|;&\r\n]{0,60}?\blogin\b[^|;&\r\n]{0,99}?\s-p\s*"
-            + _QUOTED,
-            0,
-            _option,
+            _given,
         ),
         (
             "password",
-            ("redis-cli",),
-            r"\bredis-cli\b[^|;&\r\n]{0,99}?\s-a\s*" + _QUOTED,
-            0,
-            _option,
-        ),
-        (
-            "password",
-            ("curl", "wget"),
-            r"\b(?:curl|wget)\b[^|;&\r\n]{0,300}?\s(?:-u|--user|--proxy-user|-U)[ =]?"
-            r"[\"']?[^\s:\"']{1,80}:(?P<v>[^\s\"']{2,})",
-            0,
-            _pair,
+            ("identified ", "password"),
+            r"\b(?:identified\s+(?:with\s+\S{1,60}\s+)?(?:by|as)(?:\s+password)?"
+            r"|(?:with|encrypted|unencrypted|user|role|set)\b[^\r\n;]{0,120}?\bpassword(?:\s*=)?"
+            r"(?:\s+for\b[^=\r\n]{1,80}=)?(?:\s*password)?)\s*\(?\s*\\?'(?P<v>[^'\\\r\n]{3,200})'",
+            i,
+            _given,
         ),
         (
             "password",

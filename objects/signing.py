@@ -53,6 +53,7 @@ _AUTOMATIC = frozenset(("rederived", "withheld", LINK))
 class SignatureNeeded(Refused):
     """The store is protected, and what was asked for is a decision without a signature."""
 
+    kind = "unsigned"
     default_hint = HINT
 
 
@@ -337,7 +338,7 @@ def protect(tx: Tx, store: bytes) -> None:
     tx.txn.put("meta", STORE_ROW, store)
     tx.txn.put("meta", OWNER_ROW, encode_owner(own))
     tx.guard = Guard(own, store)
-    tx.refuse(PROTECT, "done", 0, own.public)
+    tx.done(PROTECT, 0, own.public)
 
 
 def unprotect(tx: Tx) -> None:
@@ -349,7 +350,7 @@ def unprotect(tx: Tx) -> None:
         SignatureNeeded: the actor brings no key.
     """
     own = _own(tx)
-    tx.refuse(UNPROTECT, "done", 0, own.public)
+    tx.done(UNPROTECT, 0, own.public)
     tx.txn.delete("meta", OWNER_ROW)
     tx.guard = None
 
@@ -361,7 +362,7 @@ def note_passphrase(tx: Tx) -> None:
         Refused: it is not protected.
         SignatureNeeded: the actor brings no key.
     """
-    tx.refuse(PASSPHRASE, "done", 0, _own(tx).public)
+    tx.done(PASSPHRASE, 0, _own(tx).public)
 
 
 def _own(tx: Tx) -> OwnerKey:

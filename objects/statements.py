@@ -135,6 +135,7 @@ def state(
     triple, text, codes = gate.stated(fact.triple, fact.text)
     fact = msgspec.structs.replace(fact, triple=triple, text=text)
     part = tx.part(scope)
+    tombs.check_names(tx, part, triple, "add")
     cited = fact.cited
     span = None
     if cited is None:
@@ -194,8 +195,9 @@ def plain(
         BadInput: it cannot be taken.
     """
     tx.flush()
-    said = say(tx, scope, text, limit_b=limit_b)
     part = tx.part(scope)
+    tombs.check_names(tx, part, (*(cues or ()), trigger, *tombs.strings(meta)), "add")
+    said = say(tx, scope, text, limit_b=limit_b)
     told = tx.reader.object(part, said.id).text  # as admission has left it
     memory = Memory(
         encode.ZERO_SALT,

@@ -148,6 +148,6 @@ def finish(tx: Tx, eye: Eye, key: str, *, collections: Collection[str] | None = 
         state = tx.reader.state(task.part, task.ref)
         if state is None:
             raise NotFound(f"nothing has the id '{oid.short(task.ref)}'")
-        correct.close(tx, Found(task.part, task.ref, state, None), tx.now, reason=DONE)
+        correct.close(tx, Found(task.part, task.ref, state, None), tx.present, reason=DONE)
         tx.flush()
     return current[-1]

@@ -116,7 +116,7 @@ def _prolong(tx: Tx, part: Part, ref: bytes, term: int) -> None:
         return
     if not is_short(state, tx.reader.object(part, state.head)) or state.status in _HIDDEN:
         return
-    ends = tx.now + term
+    ends = tx.present + term
     if (ends - state.valid_to) * PROLONGS >= term and _may_change(tx, part, ref, state):
         tx.record(part, "promote", ref, state, reason=AGAIN, valid_to=ends)
 
@@ -264,11 +264,11 @@ def expire(tx: Tx, now: int | None = None, *, most: int = BATCH) -> Expired:
 
     Args:
         tx: the write transaction.
-        now: what is due then, microseconds UTC; None for the time of the transaction.
+        now: what is due then, microseconds UTC; None for the present.
         most: at most so many notes in one run.
     """
     tx.flush()
-    items = due(tx.reader, tx.now if now is None else now)
+    items = due(tx.reader, tx.present if now is None else now)
     done = Expired(left=max(0, len(items) - most))
     for part, ref in items[:most]:
         _let_go(tx, part, ref, RAN_OUT, done)

@@ -2,32 +2,45 @@
 
 A tombstone keeps id, reason code, time, principal and, unless coming back was allowed, keyed
 digests of the normalised values.  The digests never leave the store.  Every path that stores text
-asks ``blocked`` first.
+asks ``blocked`` first, and every path that stores names and values beside it ``named``.
 
 Source: remem-store(5), TOMBSTONES.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from remem.objects import oid
+from remem.objects.attests import VALUES, of_values
 from remem.objects.errors import Blocked, NotFound
-from remem.objects.model import Draft, Run
+from remem.objects.model import Draft, Observation, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from remem.objects.attests import Attests
     from remem.objects.encode import Obj, Stored
+    from remem.objects.kv import Txn
     from remem.objects.reader import Part, Reader
     from remem.objects.tx import Tx
 
 DIGEST_B = 32
 _QUOTES = dict.fromkeys(
     map(ord, "\"'`\u00ab\u00bb\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2039\u203a"), None
+)
+MIN_CHARS = 5  # letters and digits of a value that is compared without what stands around it
+MIN_LETTERS = 8  # of a single word without a digit that may not come back as a name either
+# Characters that nobody sees: Default_Ignorable_Code_Point, and the other format characters.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
 )
 _FINAL = ".!?,;:\u2026\u3002\uff01\uff1f\u3001"
 
@@ -66,10 +79,49 @@ def normal_value(text: str) -> str:
     return words.rstrip(_FINAL + " ") or " ".join(folded.split())
 
 
+def bare_value(text: str) -> str:
+    """A value without what is put around it or into it so that it looks the same.
+
+    Empty where too little is left to tell a value from any other.
+    """
+    seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
+    start, end = 0, len(seen)
+    while start < end and _is_around(seen[start]):
+        start += 1
+    while end > start and _is_around(seen[end - 1]):
+        end -= 1
+    value = normal_value(seen[start:end])
+    return value if sum(map(str.isalnum, value)) >= MIN_CHARS else ""
+
+
+def _is_around(char: str) -> bool:
+    """Whether a character stands around a value rather than in it: a mark, a sign, a space."""
+    return not char.isalnum() and unicodedata.category(char) not in ("Sc", "Mn", "Mc", "Cs")
+
+
+def is_telling(value: str) -> bool:
+    """Whether a value gives something away as a name: no short or single common word does."""
+    words = value.split()
+    chars = sum(map(str.isalnum, value))
+    return chars >= MIN_CHARS and (
+        len(words) > 1 or chars >= MIN_LETTERS or any(map(str.isdigit, value))
+    )
+
+
+def _forms(text: str) -> list[str]:
+    """What a text is compared as."""
+    return list(dict.fromkeys(form for form in (normal_value(text), bare_value(text)) if form))
+
+
 def value_key(part: Part, text: str) -> bytes:
     """Key of a value in a partition: its keyed digest."""
-    value = normal_value(text).encode("utf-8", "surrogatepass")
-    return part.prefix + oid.keyed(part.key, b"value", value, length=DIGEST_B)
+    return _key_of(part, normal_value(text))
+
+
+def _key_of(part: Part, value: str) -> bytes:
+    """The same of a value that is normalised already."""
+    data = value.encode("utf-8", "surrogatepass")
+    return part.prefix + oid.keyed(part.key, b"value", data, length=DIGEST_B)
 
 
 def values_of(obj: Stored) -> list[str]:
@@ -86,9 +138,63 @@ def values_of(obj: Stored) -> list[str]:
 
 def blocked(tx: Tx, part: Part, text: str) -> bytes | None:
     """The ref whose tombstone keeps this text from being stored, or None."""
-    if not tx.has_values:
-        return None
-    return tx.txn.get("values", value_key(part, text))
+    return listed(tx.txn, part, text) if tx.has_values else None
+
+
+def listed(txn: Txn, part: Part, text: str) -> bytes | None:
+    """The same for a reader."""
+    for value in _forms(text):
+        ref = txn.get("values", _key_of(part, value))
+        if ref is not None:
+            return ref
+    return None
+
+
+def named(tx: Tx, part: Part, names: Iterable[object]) -> bytes | None:
+    """The ref whose tombstone keeps one of these from being stored beside a text, or None.
+
+    Names, values, places: what is no text of its own but would bring one back.  What is no text,
+    and what does not tell enough (`is_telling`), is passed.
+    """
+    for name in names if tx.has_values else ():
+        if not isinstance(name, str) or not is_telling(bare_value(name)):
+            continue
+        ref = blocked(tx, part, name)
+        if ref is not None:
+            return ref
+    return None
+
+
+def check_names(tx: Tx, part: Part, names: Iterable[object], action: str) -> None:
+    """Raise when a tombstone keeps one of these from being stored beside a text.
+
+    Raises:
+        Blocked: it does; the refusal has a row of the audit chain.
+    """
+    ref = named(tx, part, names)
+    if ref is not None:
+        raise refusal(part, ref, action)
+
+
+def names_of(obj: Obj) -> list[str]:
+    """What an object keeps beside its text: names, values and places."""
+    if isinstance(obj, Observation):
+        source = () if obj.source is None else (obj.source.uri, obj.source.id, obj.source.tool)
+        return [obj.speaker, *source, obj.kind, *strings(obj.meta)]
+    return [*(obj.triple or ()), *obj.cues, obj.trigger, *strings(obj.meta)]
+
+
+def strings(value: object) -> Iterator[str]:
+    """The texts in a value of ``meta``, its names included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from strings(key)
+            yield from strings(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from strings(inner)
 
 
 def check(tx: Tx, part: Part, obj: Obj, action: str) -> None:
@@ -111,13 +217,25 @@ def refusal(part: Part, ref: bytes, action: str) -> Blocked:
     ).audited(action, "tombstone", part.number, ref)
 
 
-def bury(tx: Tx, part: Part, ref: bytes, texts: Iterable[str], reason: str) -> None:
-    """Set the tombstone of a ref; texts are what must not come back (none: it may)."""
-    keys = sorted({value_key(part, text) for text in texts if normal_value(text)})
-    for key in keys:
-        tx.txn.put("values", key, ref)
+def digests(part: Part, texts: Iterable[str]) -> list[bytes]:
+    """Values of the tombstone of what said these texts, in order."""
+    return sorted({_key_of(part, value)[4:] for text in texts for value in _forms(text)})
+
+
+def bury(tx: Tx, part: Part, ref: bytes, values: list[bytes], reason: str) -> None:
+    """Set the tombstone of a ref; values are what must not come back (none: it may).
+
+    The entry that erases the ref has to attest them (`said`).
+    """
+    for value in values:
+        tx.txn.put("values", part.prefix + value, ref)
         tx.has_values = True
-    put(tx, part, ref, Tomb(tx.now, tx.actor.grant.principal, reason, [k[4:] for k in keys], None))
+    put(tx, part, ref, Tomb(tx.now, tx.actor.grant.principal, reason, values, None))
+
+
+def said(values: list[bytes]) -> Attests:
+    """What the entry that erases a ref attests of its tombstone."""
+    return {VALUES: of_values(values)}
 
 
 def get(reader: Reader, part: Part, ref: bytes) -> Tomb | None:
@@ -160,7 +278,7 @@ def lift(tx: Tx, part: Part, ref: bytes) -> list[bytes]:
         raise NotFound(f"'{oid.short(ref)}' has no tombstone")
     others = _unlist(tx, part, ref, tomb)
     put(tx, part, ref, msgspec.structs.replace(tomb, values=[]))
-    tx.refuse("lift", "done", part.number, ref)
+    tx.done("lift", part.number, ref)
     return others
 
 

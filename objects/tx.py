@@ -6,134 +6,59 @@ commit together or not at all.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import audit, encode, lists, oid, refs, withheld
-from remem.objects.errors import HeadMoved, IntegrityError, NotFound, ScopeRefused, UsageError
-from remem.objects.kv import MAX_KEY_B
-from remem.objects.model import Memory, Scope
-from remem.objects.reader import Part, Reader, encode_part
+from remem.objects import audit, encode, instant, lists, oid, refs, withheld
+from remem.objects.errors import HeadMoved, IntegrityError, NotFound, ScopeRefused
+from remem.objects.model import Memory
+from remem.objects.places import Places
+from remem.objects.reader import Part, Reader
 
 if TYPE_CHECKING:
+    from remem.objects.attests import Attests
     from remem.objects.kv import Txn
     from remem.objects.scope import Actor
     from remem.objects.signing import Guard
 
-_KEY_B = 32
+DONE = "done"  # outcome of what was not refused
+_REFUSALS = b"refusals"  # row of ``meta``; what counts them is imported where there are some
 _FLUSH_ROWS = 4096
 _OF_THE_FORGOTTEN = frozenset(("erase", "purge", "flag", "hold", "unhold"))
 
 
-class Tx:
+class Tx(Places):
     """A write transaction of an actor.
 
     Attributes:
         reader: reads inside the transaction, its own changes included.
-        now: record time of every change made here, microseconds UTC.
+        now: record time of every change made here, microseconds UTC; later than every earlier one.
+        present: what "now" means for when something holds, microseconds UTC: the clock, where it
+            is far behind the record times (`instant.present`).
     """
 
     def __init__(self, txn: Txn, actor: Actor, now: int) -> None:
         """Begin at a record time that is later than every earlier one, whatever the clock says."""
-        self.txn = txn
-        self.actor = actor
         grant = actor.grant
         # Who writes without reading: the transaction has to see what is there, its answers do not.
         seeing = grant if grant.reads else msgspec.structs.replace(grant, reads=True)
-        self.reader = Reader(txn, seeing)
         last = int.from_bytes(txn.get("meta", b"clock") or b"\0", "big", signed=True)
-        self.now = max(now, last + 1)
+        super().__init__(txn, actor, Reader(txn, seeing), max(now, last + 1))
+        self.present = instant.present(now, self.now)
         self._head = self.reader.audit_head()
         self._begun = self._head.seq
         self._rows: list[tuple[bytes, bytes]] = []
+        self._vouched: Attests = {}  # what the next row of the audit chain says beside its own
+        self._settled = False
         self._log: list[tuple[bytes, bytes]] = []
         self._log_part: int | None = None
         self._seqs: dict[int, int] = {}
-        self._lanes: dict[tuple[int, str, str], int] = {}
-        self._parts: dict[tuple[str, str, str], Part] = {}
-        self._places: dict[tuple[str | None, str | None, str | None], Scope] = {}
         self.guard = _guard(txn)  # of a protected store: what has to be signed
         self.gate = 0  # version of the admission gate that was noted in this transaction
         self.has_revisions = txn.count("revs") > 0
         self.has_values = txn.count("values") > 0
         self.has_refused = txn.count("refused") > 0
-
-    # -- places -------------------------------------------------------------------------------
-
-    def place(self, collection: str | None, agent: str | None, session: str | None) -> Scope:
-        """The scope of a record that may name its own collection, agent and session.
-
-        Raises:
-            ScopeRefused: the actor's grant does not cover it.
-        """
-        key = (collection, agent, session)
-        scope = self._places.get(key)
-        if scope is None:
-            try:
-                scope = self._places[key] = self.actor.place(collection, agent, session)
-            except ScopeRefused as error:
-                raise error.audited("create", "scope_refused", 0, None) from None
-        return scope
-
-    def part(self, scope: Scope) -> Part:
-        """The partition of a scope, made when it is new.
-
-        Raises:
-            ScopeRefused: the actor's grant does not cover it, or covers no writing.
-            UsageError: its names are too long together.
-        """
-        names = (scope.tenant, scope.profile, scope.collection)
-        part = self._parts.get(names)
-        if part is None:
-            grant = self.actor.grant
-            if not grant.sees(*names) or not grant.changes:
-                raise ScopeRefused(f"'{grant.principal}' may not write to this scope").audited(
-                    "create", "scope_refused", 0, None
-                )
-            key = b"k" + "\0".join(names).encode()
-            if len(key) > MAX_KEY_B:
-                raise UsageError(
-                    f"tenant, profile and collection have {len(key) - 3} bytes together, "
-                    f"the limit is {MAX_KEY_B - 3}"
-                )
-            number = self.txn.get("parts", key)
-            if number is None:
-                part = self._new_part(names, key)
-            else:
-                part = self.reader.part(int.from_bytes(number, "big"))
-            self._parts[names] = part
-        return part
-
-    def _new_part(self, names: tuple[str, str, str], key: bytes) -> Part:
-        last = next(self.txn.scan_prefix("parts", b"n", reverse=True), None)
-        number = 1 if last is None else int.from_bytes(last[0][1:], "big") + 1
-        part = Part(number, *names, os.urandom(_KEY_B), self.now)
-        self.txn.put("parts", b"n" + part.prefix, encode_part(part))
-        self.txn.put("parts", key, part.prefix)
-        self.reader.add_part(part)
-        return part
-
-    def lane(self, part: Part, scope: Scope) -> int:
-        """Number of (agent, session) within a partition, made when it is new."""
-        key = (part.number, scope.agent, scope.session)
-        number = self._lanes.get(key)
-        if number is None:
-            names = (scope.agent, scope.session)
-            name_key = part.prefix + b"k" + oid.digest("\0".join(names).encode())
-            data = self.txn.get("lanes", name_key)
-            if data is None:
-                prefix = part.prefix + b"n"
-                last = next(self.txn.scan_prefix("lanes", prefix, reverse=True), None)
-                number = 1 if last is None else int.from_bytes(last[0][5:], "big") + 1
-                packed = number.to_bytes(4, "big")
-                self.txn.put("lanes", prefix + packed, msgspec.msgpack.encode(names))
-                self.txn.put("lanes", name_key, packed)
-            else:
-                number = int.from_bytes(data, "big")
-            self._lanes[key] = number
-        return number
 
     # -- objects ------------------------------------------------------------------------------
 
@@ -198,13 +123,16 @@ class Tx:
         valid_from: int | None = None,
         valid_to: int | None = None,
         reason: str = "",
+        attests: Attests | None = None,
     ) -> refs.Entry:
-        """Begin a ref with its first object.
+        """Begin a ref with its first object; attests: what its entry says of rows beside it.
 
         Raises:
             ScopeRefused: the principal may not begin such a ref.
         """
         code = refs.STATUS_CODE[status]
+        if valid_from is None and kind <= refs.MEMORY and self.present != self.now:
+            valid_from = self.present
         if not self.actor.grant.owner:
             from remem.objects import authorship
 
@@ -227,6 +155,8 @@ class Tx:
             kind,
             0,
         )
+        if attests:
+            entry = refs.attesting(entry, attests)
         self._permit(part, None, entry)
         return self._append(part, None, entry)
 
@@ -251,6 +181,7 @@ class Tx:
         valid_from: int | msgspec.UnsetType | None = msgspec.UNSET,
         valid_to: int | msgspec.UnsetType | None = msgspec.UNSET,
         replaced_by: bytes | msgspec.UnsetType | None = msgspec.UNSET,
+        attests: Attests | None = None,
     ) -> refs.Entry:
         """Change a ref that exists.
 
@@ -266,6 +197,7 @@ class Tx:
             valid_from: microseconds UTC or None, where it changes.
             valid_to: microseconds UTC or None, where it changes.
             replaced_by: the ref that takes its place, or None, where it changes.
+            attests: what the entry says of rows in other tables, or None.
 
         Raises:
             HeadMoved: the head is not the expected one, or the state is not the present one.
@@ -311,6 +243,8 @@ class Tx:
             state.type,
             state.last,
         )
+        if attests:
+            entry = refs.attesting(entry, attests)
         self._permit(part, state, entry)
         if new is not None and new != ref:
             self.txn.put_new("revs", part.prefix + new, ref)
@@ -318,15 +252,23 @@ class Tx:
         self._successor(part, state, entry)
         return self._append(part, state, entry)
 
-    def adopt(self, part: Part, state: refs.RefState | None, made: refs.Entry) -> refs.Entry:
+    def adopt(
+        self,
+        part: Part,
+        state: refs.RefState | None,
+        made: refs.Entry,
+        attests: Attests | None = None,
+    ) -> refs.Entry:
         """Append an entry that a pack brought; seq and prev are given here, the rest is kept.
 
-        The caller sees to it that its time is neither before the last entry of the partition nor
-        after now.
+        What it attests is of rows of this store.  The caller sees to it that its time is neither
+        before the last entry of the partition nor after now.
         """
         entry = msgspec.structs.replace(
             made, seq=self._next_seq(part), prev=0 if state is None else state.last
         )
+        if attests:
+            entry = refs.attesting(entry, attests)
         if entry.new is not None and entry.new not in (entry.ref, entry.old):
             self.txn.put_new("revs", part.prefix + entry.new, entry.ref)
             self.has_revisions = True
@@ -369,7 +311,7 @@ class Tx:
             state is not None and state.status in withheld.FOLLOWED
         ):
             withheld.follow(self, part, state, entry)
-        self._row(refs.OPS[entry.op], part.number, entry.ref, "done", entry.seq, digest)
+        self._row(refs.OPS[entry.op], part.number, entry.ref, DONE, entry.seq, digest)
         if len(self._log) >= _FLUSH_ROWS:
             self.flush()
         return entry
@@ -379,17 +321,55 @@ class Tx:
     def refuse(self, action: str, outcome: str, part: int, ref: bytes | None) -> None:
         """Append a row for something that was refused (it commits with the transaction).
 
-        Or, with the outcome "done", for what was done and is no entry of a log.
+        Of what others than the owner are refused over and over, too much is counted instead.
+
+        Args:
+            action: what was asked for.
+            outcome: reason code of the refusal.
+            part: number of the partition, 0 for the store as a whole.
+            ref: what it was about, or None.
+        """
+        assert outcome != DONE, "what was done is no refusal"
+        if not self.actor.grant.owner:
+            from remem.objects import refusals
+
+            if not refusals.admit(self, outcome):
+                return
+        self._row(action, part, ref, outcome, 0, None)
+
+    def done(
+        self,
+        action: str,
+        part: int,
+        resource: bytes | None = None,
+        *,
+        outcome: str = DONE,
+        attests: Attests | None = None,
+    ) -> None:
+        """Append a row for what was done and is no entry of a log.
+
+        Args:
+            action: what was done.
+            part: number of the partition, 0 for the store as a whole.
+            resource: what it was done to, or None.
+            outcome: "done", or a word that tells more.
+            attests: what the row says of rows in other tables, or None.
 
         Raises:
             SignatureNeeded: that has to be signed, and the actor brings no key.
         """
         signer = None
-        if self.guard is not None and outcome == "done":
-            signer = self.guard.row(self, action, part, ref)
-        self._row(action, part, ref, outcome, 0, None)
+        if self.guard is not None and outcome == DONE:
+            signer = self.guard.row(self, action, part, resource)
+        if attests:
+            self._vouched.update(attests)
+        self._row(action, part, resource, outcome, 0, None)
         if self.guard is not None and signer is not None:
-            self.guard.sign_row(self, signer, self._head.seq, ref, self._head.hash)
+            self.guard.sign_row(self, signer, self._head.seq, resource, self._head.hash)
+
+    def vouch(self, name: str, digest: bytes) -> None:
+        """Let the next row, whatever it tells, attest a row in another table."""
+        self._vouched[name] = digest
 
     def attest(self, action: str, outcome: str, digest: bytes) -> None:
         """Append a row for a change of a record that has no ref, with a digest of its new bytes.
@@ -406,25 +386,44 @@ class Tx:
         outcome: str,
         entry: int,
         digest: bytes | None,
+        who: tuple[str, str] | None = None,
     ) -> None:
+        if who is None:
+            self.settle()
+        principal, surface = who or (self.actor.grant.principal, self.actor.surface)
         seq = self._head.seq + 1
-        data = audit.encode_row(
-            audit.Row(
-                seq,
-                self.now,
-                self.actor.grant.principal,
-                self.actor.surface,
-                action,
-                part,
-                resource,
-                outcome,
-                entry,
-                digest,
-                self._head.hash,
-            )
+        row = audit.Row(
+            seq,
+            self.now,
+            principal,
+            surface,
+            action,
+            part,
+            resource,
+            outcome,
+            entry,
+            digest,
+            self._head.hash,
         )
+        if self._vouched:
+            row = audit.attesting(row, self._vouched)
+            self._vouched = {}
+        data = audit.encode_row(row)
         self._rows.append((seq.to_bytes(8, "big"), data))
         self._head = audit.Head(seq, audit.row_hash(data))
+
+    def settle(self) -> None:
+        """Tell how many refusals were counted, once, before anything else is told."""
+        if self._settled:
+            return
+        self._settled = True
+        if self.txn.get("meta", _REFUSALS) is not None:
+            from remem.objects import refusals
+
+            attests, self._vouched = self._vouched, {}
+            for who, outcome in refusals.settle(self.txn, self.now):
+                self._row(_REFUSALS.decode(), 0, None, outcome, 0, None, who)
+            self._vouched = attests
 
     def flush(self) -> None:
         """Write what is buffered, so that reads in this transaction see it."""
@@ -437,6 +436,8 @@ class Tx:
 
     def finish(self) -> None:
         """Write what is buffered, the heads and the clock; the transaction commits after it."""
+        if self._vouched:
+            self.done("attest", 0)
         changed = self._head.seq != self._begun  # not: rows left to write, flush may have been
         self.flush()
         for number, seq in self._seqs.items():

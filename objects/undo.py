@@ -3,6 +3,9 @@
 An operation is everything that one transaction changed.  What links a chain follows from the facts
 and is worked out anew.  An entry that takes back names the operation in its reason (``undo-17``),
 so that the next undo goes one further back; undoing such an entry brings the operation back.
+
+The entries that a pack brought have the names and, where they fit, the times of another store;
+which of them came together, and who took them in, the audit chain tells.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from remem.objects.views import WITHHELD
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from remem.objects import audit
     from remem.objects.encode import Stored
     from remem.objects.reader import Part, Reader
     from remem.objects.tx import Tx
@@ -35,7 +39,7 @@ _OP_TO = {
 _FLAGS = ((refs.PINNED, "pin", "unpin"), (refs.HELD, "hold", "unhold"))
 
 
-def operation(reader: Reader, part: Part, seq: int) -> list[refs.Entry]:
+def operation(reader: Reader, part: Part, seq: int, told: _Told | None = None) -> list[refs.Entry]:
     """The entries of the operation that an entry belongs to, oldest first.
 
     Raises:
@@ -43,30 +47,44 @@ def operation(reader: Reader, part: Part, seq: int) -> list[refs.Entry]:
     """
     if not 0 < seq <= reader.last_seq(part):
         raise NotFound(f"the log has no entry {seq}")
-    chosen = reader.entry(part, seq)
+    told = _Told(reader, part) if told is None else told
+    key = told.of(reader.entry(part, seq))
     entries: list[refs.Entry] = []
     for entry in reader.log(part, until=seq, reverse=True):
-        if not _together(entry, chosen):
+        if told.of(entry) != key:
             break
-        entries.insert(0, entry)
+        entries.append(entry)
+    entries.reverse()
     for entry in reader.log(part, after=seq):
-        if not _together(entry, chosen):
+        if told.of(entry) != key:
             break
         entries.append(entry)
     return entries
 
 
+def author(reader: Reader, part: Part, seq: int) -> str:
+    """The principal whose operation an entry belongs to: for a pack, who took it in.
+
+    Raises:
+        NotFound: the log has no such entry.
+    """
+    if not 0 < seq <= reader.last_seq(part):
+        raise NotFound(f"the log has no entry {seq}")
+    return _Told(reader, part).of(reader.entry(part, seq))[1]
+
+
 def last_operation(reader: Reader, part: Part, principal: str) -> int | None:
     """An entry of the latest operation of a principal that has not been taken back, or None."""
     undone: set[int] = set()
-    for entries in _operations(reader, part):
+    told = _Told(reader, part)
+    for entries in _operations(reader, part, told):
         taken = any(e.seq in undone for e in entries)
         own = [e for e in entries if e.reason != chains.LINK]
         target = _target(own)
         if target is not None:
             if not taken:
                 undone.add(target)
-        elif own and not taken and own[0].principal == principal and own[0].origin is None:
+        elif own and not taken and told.of(own[0])[1] == principal:
             return own[0].seq
     return None
 
@@ -85,14 +103,15 @@ def undo(tx: Tx, part: Part, seq: int) -> list[refs.Entry]:
         Refused: something of it was forgotten, or changed again since.
     """
     tx.flush()
-    entries = operation(tx.reader, part, seq)
+    told = _Told(tx.reader, part)
+    entries = operation(tx.reader, part, seq, told)
     own = [e for e in entries if e.reason != chains.LINK]
     if not own:
         raise Refused("this operation has only linked chains, which follow from their facts")
     reason = f"{refs.UNDO}-{own[0].seq}"
     made: list[refs.Entry] = []
     for ref in dict.fromkeys(e.ref for e in reversed(own)):
-        made += _Taking(tx, part, ref, own, reason).run()
+        made += _Taking(tx, part, ref, own, reason, told).run()
     return made
 
 
@@ -100,9 +119,15 @@ class _Taking:
     """Taking back what an operation did to one ref."""
 
     def __init__(
-        self, tx: Tx, part: Part, ref: bytes, operation: Sequence[refs.Entry], reason: str
+        self,
+        tx: Tx,
+        part: Part,
+        ref: bytes,
+        operation: Sequence[refs.Entry],
+        reason: str,
+        told: _Told,
     ) -> None:
-        self.tx, self.part, self.ref, self.reason = tx, part, ref, reason
+        self.tx, self.part, self.ref, self.reason, self.told = tx, part, ref, reason, told
         self.own = [e for e in operation if e.ref == ref]
         self.together = {e.ref for e in operation}
         self.made: list[refs.Entry] = []
@@ -137,7 +162,7 @@ class _Taking:
         for entry in log:
             if entry.seq <= last.seq:
                 return
-            if entry.reason == chains.LINK or entry.time in cancelled:
+            if entry.reason == chains.LINK or entry.seq in cancelled:
                 continue
             target = _target([entry])
             if target is None:
@@ -145,10 +170,10 @@ class _Taking:
                     f"'{oid.short(self.ref)}' was changed again since",
                     hint=f"undo the later change first: remem undo {entry.seq}",
                 )
-            time = self.tx.reader.entry(self.part, target).time
-            if time == last.time:
+            taken = {e.seq for e in operation(self.tx.reader, self.part, target, self.told)}
+            if last.seq in taken:
                 raise Refused("this operation was undone already")
-            cancelled.add(time)
+            cancelled |= taken
 
     def _record(self, op: str, **fields: object) -> None:
         state = self.tx.reader.state(self.part, self.ref)
@@ -287,18 +312,51 @@ def _target(entries: Sequence[refs.Entry]) -> int | None:
     return None
 
 
-def _operations(reader: Reader, part: Part) -> Iterator[list[refs.Entry]]:
-    """Operations of a partition, latest first."""
+class _Told:
+    """When and by whom entries were recorded here; of those of a pack the audit chain tells it."""
+
+    def __init__(self, reader: Reader, part: Part) -> None:
+        """Bind a partition; the chain is read from its end as far as it is needed."""
+        self._reader = reader
+        self._part = part
+        self._rows: Iterator[tuple[int, bytes, audit.Row]] | None = None
+        self._known: dict[int, tuple[int, str, str]] = {}
+        self._lowest = 0  # the earliest entry of which the rows read so far tell
+
+    def of(self, entry: refs.Entry) -> tuple[int, str, str]:
+        """(record time, principal, surface) of the transaction that recorded an entry."""
+        if entry.origin is None:
+            return entry.time, entry.principal, entry.surface
+        found = self._known.get(entry.seq)
+        if found is None and (self._lowest == 0 or entry.seq < self._lowest):
+            self._read(entry.seq)
+            found = self._known.get(entry.seq)
+        # Without its row an entry of a pack belongs to nobody here.
+        return (entry.time, "", "") if found is None else found
+
+    def _read(self, seq: int) -> None:
+        if self._rows is None:
+            owner = self._reader.grant.owner
+            self._rows = self._reader.audit_rows(reverse=True) if owner else iter(())
+        for _, _, row in self._rows:
+            if row.part != self._part.number or not row.entry:
+                continue
+            self._known[row.entry] = (row.time, row.principal, row.surface)
+            self._lowest = row.entry
+            if row.entry <= seq:
+                return
+
+
+def _operations(reader: Reader, part: Part, told: _Told) -> Iterator[list[refs.Entry]]:
+    """Operations of a partition, latest first, each with its last entry first."""
     group: list[refs.Entry] = []
+    key: tuple[int, str, str] | None = None
     for entry in reader.log(part, reverse=True):
-        if group and not _together(entry, group[0]):
+        own = told.of(entry)
+        if group and own != key:
             yield group
             group = []
         group.append(entry)
+        key = own
     if group:
         yield group
-
-
-def _together(one: refs.Entry, other: refs.Entry) -> bool:
-    same = (one.time, one.principal, one.surface) == (other.time, other.principal, other.surface)
-    return same and (one.origin is None) == (other.origin is None)

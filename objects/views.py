@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.objects import evidence, memories, refs
+from remem.objects import evidence, instant, memories, refs
 from remem.objects.model import Memory, Observation
 
 if TYPE_CHECKING:
@@ -119,6 +119,10 @@ class Eye:
 
     def __init__(self, lens: Lens, reader: Reader) -> None:
         """Bind a lens to a snapshot."""
+        if lens.as_of is None:
+            present = instant.present(lens.now, reader.clock)
+            if present != lens.now:  # what was recorded has been said, whatever the clock says
+                lens = msgspec.structs.replace(lens, now=present)
         self.lens = lens
         self.reader = reader
         self._sights: dict[tuple[int, bytes], Sight | None] = {}

@@ -20,9 +20,13 @@ if TYPE_CHECKING:
     from remem.hooks.proposing import Operation as Operation
     from remem.hooks.results import Answer as Answer
     from remem.hooks.results import Briefed as Briefed
+    from remem.hooks.results import Case as Case
     from remem.hooks.results import Citation as Citation
     from remem.hooks.results import Context as Context
+    from remem.hooks.results import Decision as Decision
+    from remem.hooks.results import Draft as Draft
     from remem.hooks.results import Entry as Entry
+    from remem.hooks.results import Held as Held
     from remem.hooks.results import Hit as Hit
     from remem.hooks.results import Imported as Imported
     from remem.hooks.results import Loop as Loop
@@ -38,8 +42,8 @@ if TYPE_CHECKING:
     from remem.objects.model import Incoming as Incoming
 
 _RESULTS = (
-    "Answer Briefed Citation Context Entry Hit Imported Loop Names Observed Pin Proposed Shown "
-    "Status Task"
+    "Answer Briefed Case Citation Context Decision Draft Entry Held Hit Imported Loop Names "
+    "Observed Pin Proposed Shown Status Task"
 )
 _WHERE = {
     "open": "remem.cli.opening",

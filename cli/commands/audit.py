@@ -13,7 +13,7 @@ from remem.cli.commands.log import check_limit
 from remem.cli.confirm import owner_only
 from remem.cli.plain import one_line
 from remem.cli.render import table
-from remem.objects import audit
+from remem.objects import audit, refusals
 from remem.objects.errors import IntegrityError, NotFound, ScopeRefused, UsageError
 from remem.objects.scope import maintenance_grant
 
@@ -62,7 +62,14 @@ def run(
                 break
             if principal in (None, row.principal) and action in (None, row.action):
                 found.append((data, row))
+        counted = refusals.unsaid(reader.txn)
     found.reverse()
+    for one in counted:
+        if principal in (None, one.principal):
+            context.note(
+                f"{one.unsaid:,} more refusals of '{one.principal}' ({one.code}) are counted; "
+                "the next change gives them a row"
+            )
     if context.json:
         context.emit([_value(data, row, names) for data, row in found])
     elif found:

@@ -12,7 +12,7 @@ from remem.objects import chains, correct, oid, refs
 from remem.objects.admit import decode_text
 from remem.objects.errors import HeadMoved, NotFound, UsageError
 from remem.objects.signing import SignatureNeeded
-from remem.objects.undo import last_operation, operation
+from remem.objects.undo import author, last_operation
 
 DERIVER = "deriver"  # whose operations may be taken back too
 
@@ -93,7 +93,7 @@ def close(
         correct.close(
             tx,
             found,
-            tx.now if end is None else end,
+            tx.present if end is None else end,
             reason=refs.given_reason(reason),
             expected=expected,
         )
@@ -132,7 +132,7 @@ def undo(context: Context, *, seq: str | None, dry_run: bool) -> int:
             number = last_operation(reader, part, principal)
             if number is None:
                 raise NotFound(f"'{principal}' has done nothing here that could be undone")
-        elif operation(reader, part, number)[0].principal not in (principal, DERIVER):
+        elif author(reader, part, number) not in (principal, DERIVER):
             raise NotFound(f"entry {number} is not an operation of '{principal}'")
 
     def change(tx: Tx) -> list[refs.Entry]:

@@ -9,7 +9,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from remem.cli.context import Context
-from remem.objects.errors import Blocked
+from remem.objects.errors import Blocked, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +22,8 @@ EXPECTED = {RETURNING: Blocked.exit_code}  # exit status of the steps that are r
 
 def run(context: Context, *, keep: bool) -> int:
     """Run each step of the tour as a person would type it, and show what it prints."""
+    if context.json:
+        raise UsageError("the tour is there to be read; it has no --json")
     folder = tempfile.mkdtemp(prefix="remem-demo-")
     store = os.path.join(folder, "store")
     os.chmod(folder, 0o700)

@@ -144,7 +144,9 @@ def _instants(context: Context, reader: Reader, name: str | None, span: str) -> 
     if not dots or not first.strip():
         raise UsageError(f"'{span[:80]}' is no pair of instants", hint="write K1..K2")
     start = times.as_of(context, first.strip())
-    end = times.as_of(context, second.strip()) if second.strip() else instant.now()
+    # To the end is to the last record time, which a clock that was set back has not reached.
+    last = max(instant.now(), reader.clock)
+    end = times.as_of(context, second.strip()) if second.strip() else last
     assert start is not None and end is not None
     if end <= start:
         raise UsageError("the second instant is not after the first")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from remem.cli import times
 from remem.cli.commands.status import human
 from remem.cli.plain import one_line
 from remem.cli.render import table
@@ -181,8 +182,8 @@ def _tools() -> Iterator[Finding]:
 def _store(context: Context) -> Iterator[Finding]:
     root = context.root
     how = context.settings.origin("store")[1]
-    if how == "default" and os.path.basename(root) == ".remem":
-        how = "nearest .remem"
+    if context.found:
+        how = "the folder or its repository"
     collection, origin = context.collection()
     yield Finding("collection", OK, f"'{collection}' (from {origin})")
     try:
@@ -287,9 +288,14 @@ def _lmdb(context: Context) -> Iterator[Finding]:
         env = context.store(readonly=True).env()
         stale = env.stale_readers()
         info = env.info()
+        with env.read() as txn:
+            ahead = times.ahead(txn)
     except RememError as error:
         yield Finding("lmdb", FAIL, str(error), error.hint)
         return
+    if ahead:
+        remedy = "set the clock right; what is said from now on is valid from the clock's time"
+        yield Finding("clock", WARN, ahead, remedy)
     what = f"{human(info['used_b'])} used, map of {human(info['map_b'])}"
     yield Finding("lmdb", OK, what)
     readers = f"{info['readers']} of {info['max_readers']} slots, {stale} stale ones cleared"

@@ -11,15 +11,16 @@ from remem.cli.counts import age
 from remem.cli.passphrase import signed
 from remem.cli.plain import one_line, visible
 from remem.cli.render import table
-from remem.objects import drafts, encode, instant, memories, oid, refs, review, statements
+from remem.hooks import deciding
+from remem.hooks.cases import of_draft
+from remem.objects import drafts, instant, oid, refs
 from remem.objects.errors import NotFound, Refused, Stale, UsageError
 
 if TYPE_CHECKING:
     from remem.cli.cases import Case
     from remem.cli.context import Context
-    from remem.cli.describe import Json
     from remem.objects.drafts import Decision
-    from remem.objects.model import Draft, Memory
+    from remem.objects.model import Draft
     from remem.objects.reader import Found, Part, Reader
     from remem.objects.tx import Tx
 
@@ -46,7 +47,7 @@ def run(
     if action != "show":
         context.store()  # opened for writing before the snapshot
     with names.snapshot(context, all_collections=all_collections) as reader:
-        found = _find(context, reader, id)
+        found = deciding.find_draft(reader, context.scope(), id)
         chosen = [_number(word) for word in numbers]
         if action == "show":
             return _show(context, reader, found, chosen)
@@ -85,58 +86,20 @@ def _number(word: str) -> int:
     return int(word)
 
 
-def _find(context: Context, reader: Reader, text: str) -> Found:
-    """The draft that an id names.
-
-    Raises:
-        NotFound: it names something else, or a draft that is not this principal's to see.
-    """
-    found = names.living(context, reader, text)
-    if found.state.type != refs.DRAFT or not _may_see(reader, found.part, found.ref):
-        raise NotFound(f"'{oid.short(found.ref)}' is no draft", hint="'remem draft list'")
-    return found
-
-
-def _may_see(reader: Reader, part: Part, ref: bytes) -> bool:
-    """Whether a draft is shown: to who reviews, and to who proposed it."""
-    grant = reader.grant
-    return grant.owner or grant.reviews or grant.principal in review.producers(reader, part, ref)
-
-
 # -- looking ------------------------------------------------------------------------------------
 
 
 def _list(context: Context, everything: bool, all_collections: bool) -> int:
     with names.snapshot(context, all_collections=all_collections) as reader:
-        found = [
-            (part, ref, state, draft)
-            for part in reader.parts
-            for ref, state, draft in _drafts(reader, part, everything)
-            if _may_see(reader, part, ref)
-        ]
-        found.sort(key=lambda one: one[2].created)
+        found = deciding.list_drafts(reader, decided=everything)
         if context.json:
-            context.emit([_value(reader, *one) for one in found])
+            context.emit([of_draft(reader, *one) for one in found])
         elif found:
             now = instant.now()
             table(context, COLUMNS, [_row(reader, *one, now) for one in found])
         else:
             context.note("no draft waits here")
     return 0
-
-
-def _drafts(
-    reader: Reader, part: Part, everything: bool
-) -> list[tuple[bytes, refs.RefState, Draft]]:
-    if everything:
-        return drafts.all_of(reader, part)
-    waiting = {item.ref for item in drafts.waiting(reader) if item.part.number == part.number}
-    found = []
-    for ref in sorted(waiting):
-        state = reader.state(part, ref)
-        if state is not None and state.type == refs.DRAFT:
-            found.append((ref, *drafts.get(reader, part, ref)))
-    return found
 
 
 def _row(
@@ -154,21 +117,6 @@ def _row(
     )
 
 
-def _value(reader: Reader, part: Part, ref: bytes, state: refs.RefState, draft: Draft) -> Json:
-    return {
-        "id": ref.hex(),
-        "status": refs.STATUSES[state.status],
-        "made_at": describe.stamp(draft.made),
-        "deriver": msgspec.structs.asdict(draft.deriver),
-        "note": draft.note,
-        "waiting": sum(not op.verdict for op in draft.operations),
-        "scope": describe.scope(draft.scope),
-        "operations": [
-            cases.value(cases.of_operation(reader, part, ref, op)) for op in draft.operations
-        ],
-    }
-
-
 def _show(context: Context, reader: Reader, found: Found, chosen: list[int]) -> int:
     part, ref = found.part, found.ref
     state, draft = drafts.get(reader, part, ref)
@@ -179,7 +127,7 @@ def _show(context: Context, reader: Reader, found: Found, chosen: list[int]) -> 
         kept = [op for op in draft.operations if op.number in chosen]
         draft = msgspec.structs.replace(draft, operations=kept)
     if context.json:
-        context.emit(_value(reader, part, ref, state, draft))
+        context.emit(of_draft(reader, part, ref, state, draft))
         return 0
     made = f"{one_line(draft.deriver.name)} {draft.deriver.version}"
     context.out(f"draft {describe.short(ref)} ({refs.STATUSES[state.status]}), made by {made}")
@@ -263,19 +211,10 @@ def _resubmit(context: Context, found: Found, number: int, text: str | None) -> 
     """Propose an operation again, its claim in other words where it has one."""
     limit = context.settings.number("review.attempts")
 
-    def change(tx: Tx) -> int:
-        draft = drafts.get(tx.reader, found.part, found.ref)[1]
-        op = next((op for op in draft.operations if op.number == number), None)
-        memory: Memory | None = None
-        if op is not None and op.proposed is not None:
-            old = memories.head(tx, found.part, op.proposed)[1]
-            memory = _reworded(old, text) if text is not None else old
-        elif text is not None:
-            raise UsageError(f"operation {number} proposes no text")
-        return drafts.resubmit(tx, found.part, found.ref, number, memory, limit=limit)
-
     try:
-        attempt = context.store().write(context.actor(), change)
+        attempt = context.store().write(
+            context.actor(), lambda tx: deciding.resubmit(tx, found, number, text, limit=limit)
+        )
     except Refused as error:
         if text is None and "same claim" in str(error):
             raise Refused(str(error), hint="give the other words with --text") from error
@@ -285,12 +224,3 @@ def _resubmit(context: Context, found: Found, number: int, text: str | None) -> 
     else:
         context.out(f"{number} waits again, attempt {attempt} of {limit}")
     return 0
-
-
-def _reworded(old: Memory, text: str) -> Memory:
-    return msgspec.structs.replace(
-        old,
-        salt=encode.ZERO_SALT,
-        text=text,
-        triple=statements.reworded(old.triple, old.text, text),
-    )

@@ -12,15 +12,15 @@ import msgspec
 
 from remem.cli import reading, times
 from remem.cli.plain import one_line
-from remem.index.hits import Question
+from remem.hooks import questions
 from remem.index.recall import Searcher
 from remem.objects.errors import BadInput, UsageError
-from remem.objects.views import VIEWS, Lens
+from remem.objects.views import VIEWS
 
 if TYPE_CHECKING:
     from remem.cli.context import Context
     from remem.cli.describe import Json
-    from remem.index.hits import Hit
+    from remem.index.hits import Hit, Question
     from remem.objects.scope import Grant
 
 DEPTH = 10  # hits that a case looks at unless it says otherwise
@@ -155,14 +155,12 @@ def _question(context: Context, case: Case, number: int, mode: str) -> Question:
         as_of, known_at = (times.as_of(context, t) for t in (case.as_of, case.known_at))
     except UsageError as error:
         raise BadInput(f"case {number}: {error}") from error
-    plain = reading.lens_of(context, view=case.view)
-    lens = Lens(plain.now, plain.view, as_of=as_of, known_at=known_at)
-    return Question(
+    return questions.make(
         case.query,
-        lens,
+        reading.looked(context, case.view, as_of, known_at, ()),
         limit=case.k,
         mode=mode,
-        kinds=tuple(case.kind),
+        kinds=case.kind,
         auto=case.view is None,
     )
 

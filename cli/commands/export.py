@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,11 +27,13 @@ def run(
     if path == "-":
         if context.json:
             raise UsageError("the pack goes to standard output, so there is no --json")
-        done = _write(context, sys.stdout.buffer, all_scopes, all_collections)
+        done = _write(context, context.stdout, all_scopes, all_collections)
         context.detail(_said(done))
         return 0
     if os.path.isdir(path):
         raise UsageError(f"'{path}' is a folder")
+    if os.path.islink(path):  # it may lead anywhere, whoever put it there
+        raise UsageError(f"'{path}' is a symbolic link", hint="name the file itself")
     if os.path.lexists(path) and not force:
         raise UsageError(f"'{path}' exists", hint="--force replaces it")
     done = _to_file(context, path, all_scopes, all_collections, force)
@@ -47,8 +48,9 @@ def _to_file(
     context: Context, path: str, all_scopes: bool, all_collections: bool, force: bool
 ) -> Exported:
     """Write beside the file (0600) and give it its name when it is whole."""
-    path = os.path.realpath(path)
-    if os.path.exists(path) and not os.path.isfile(path):
+    folder, name = os.path.split(os.path.abspath(path))
+    path = os.path.join(os.path.realpath(folder), name)
+    if os.path.lexists(path) and not os.path.isfile(path):
         raise UsageError(f"'{path}' is not a regular file", hint="write to '-' and redirect it")
     building = f"{path}.{os.getpid()}.part"
     handle = os.open(building, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -190,6 +190,8 @@ def _dry_run(context: Context, found: _Found) -> int:
 def _note(context: Context, done: forget.Forgetting, now: bool) -> None:
     if done.known:
         context.note(f"{len(done.known):,} forgotten before")
+    if done.aliases:
+        context.note(f"{counted(len(done.aliases), 'alias', 'aliases')} that named it went too")
     for ref in done.held[:LISTED]:
         context.note(f"'{describe.short(ref)}' is held and stays")
     if len(done.held) > LISTED:

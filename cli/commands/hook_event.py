@@ -32,8 +32,9 @@ def run(context: Context, *, program: str, event: str) -> int:
     try:
         if not context.claims:  # what a hook keeps, the owner keeps
             given = claude.decode(sys.stdin.buffer.read(claude.MOST_B + 1))
-            sys.stdout.buffer.write(_answer(context, event, given))
-            sys.stdout.buffer.flush()
+            answer = _answer(context, event, given)
+            context.stdout.write(answer)
+            context.stdout.flush()
     except Exception as error:
         _log(context, f"{program} {event}: {type(error).__name__}: {error}")
     return 0

@@ -14,18 +14,26 @@ if TYPE_CHECKING:
 
 IGNORE_FILE = ".gitignore"
 IGNORE_ALL = "*\n"
+_ACCEPTED = {
+    "nothing": "a store that was there is accepted now",
+    "other": "it is another store than the one that you accepted there, and is accepted now",
+}
 
 
 def run(context: Context, *, here: bool, key_passphrase: bool) -> int:
     """Make the store, or say that it is there already; protect it where that was asked for."""
-    from remem.cli.context import HERE, MIB
+    from remem.cli import places
+    from remem.cli.context import MIB, here_file
     from remem.objects.store import Store
 
     root = context.root
+    brought: list[str] = []
     if here:
         if context.settings.origin("store")[1] == "option":
             raise UsageError("give either --store or --here, not both")
-        root = os.path.join(context.folder, HERE)
+        root, brought = places.place(context.folder, here_file(context.settings))
+        for path in brought:
+            context.note(f"git tracks '{path}': it is left alone")
     existed = os.path.exists(os.path.join(root, fmt.FORMAT_FILE))
     map_mib = context.settings.number("disk.map_mib")
     passphrase = None
@@ -44,11 +52,15 @@ def run(context: Context, *, here: bool, key_passphrase: bool) -> int:
         store.env().info()  # a store that is there must also open
         if passphrase is not None:
             verifier = owner.make_key(store, context.actor(), passphrase)
+        if here:
+            said = places.accept(store, here_file(context.settings), instead_of=brought)
+            if existed and said in _ACCEPTED:
+                context.note(_ACCEPTED[said])
     finally:
         store.close()
     if here:
-        _keep_out_of_git(root)
-        _make_known(context, root)
+        if os.path.basename(root) == places.HERE:
+            _keep_out_of_git(root)
         if origin_of(context) and os.path.realpath(context.root) != os.path.realpath(root):
             origin = origin_of(context)
             context.note(f"commands here use '{context.root}' instead, as {origin} says")
@@ -61,23 +73,6 @@ def run(context: Context, *, here: bool, key_passphrase: bool) -> int:
         if verifier is not None:
             owner.say_protected(context, verifier)
     return 0
-
-
-def _make_known(context: Context, root: str) -> None:
-    """Let commands in this folder and below it take the store."""
-    from remem.cli.context import here_file
-    from remem.objects.disk import make_folders
-
-    path = here_file(context.settings)
-    make_folders(os.path.dirname(path))
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            known = [line for line in file.read().split("\n") if line]
-    except FileNotFoundError:
-        known = []
-    real = os.path.realpath(root)
-    if real not in known:
-        fmt.write_file(path, "\n".join([*known, real]) + "\n")
 
 
 def origin_of(context: Context) -> str:

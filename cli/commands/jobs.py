@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from remem.cli import deriving, describe, names
@@ -43,7 +42,7 @@ def ls_jobs(context: Context, *, nul: bool, all_collections: bool) -> int:
     end = "\0" if nul else "\n"
     for row in rows:
         line = " ".join(str("-" if row[name] is None else row[name]) for name in FIELDS)
-        sys.stdout.buffer.write((line + end).encode())
+        context.stdout.write((line + end).encode())
     return 0
 
 

@@ -16,6 +16,7 @@ from remem.objects.errors import UsageError
 from remem.objects.views import WITHHELD, Eye
 
 if TYPE_CHECKING:
+    from remem.index.whose import Whose
     from remem.objects.loops import Loop
     from remem.objects.tx import Tx
 
@@ -115,6 +116,8 @@ def loops_(
         raise UsageError("give either --due or --all, not both")
     if words and not due:
         raise UsageError("words are taken with --due: what is spoken of")
+    from remem.index import whose
+
     lens = reading.lens_of(context, include=include)
     now = lens.now
     with names.snapshot(context, all_collections=all_collections) as reader:
@@ -125,20 +128,18 @@ def loops_(
             found = loops.due(eye, now, " ".join(words), terms)
         else:
             found = loops.every(eye) if all else loops.opened(eye)
-        notes = [loops.settled(eye, loop) for loop in found]
+        told = [(one, loops.settled(eye, one), whose.shown(reader, one)) for one in found]
     if context.json:
-        context.emit(
-            [shaping.loop(loop, note, now) for loop, note in zip(found, notes, strict=True)]
-        )
+        context.emit([shaping.loop(loop, note, now, said) for loop, note, said in told])
     elif found:
-        rows = [_row(loop, note, now) for loop, note in zip(found, notes, strict=True)]
+        rows = [_row(loop, note, now, said) for loop, note, said in told]
         table(context, COLUMNS, rows)
     else:
         context.note("nothing is due" if due else "no loop is open here")
     return 0
 
 
-def _row(loop: Loop, note: str, now: int) -> tuple[str, str, str]:
+def _row(loop: Loop, note: str, now: int, said: Whose) -> tuple[str, str, str]:
     if not loop.open:
         ended = loop.state.valid_to
         trigger = "done" if ended is None else f"done {describe.shown_second(ended)}"
@@ -147,7 +148,9 @@ def _row(loop: Loop, note: str, now: int) -> tuple[str, str, str]:
     else:
         word = "due since" if loop.due <= now else "due"
         trigger = f"{word} {describe.shown(loop.due, loop.memory.offset)}"
-    text = one_line(loop.memory.text, describe.LINE)
+    from remem.index import whose
+
+    text = whose.prefix(said) + one_line(loop.memory.text, describe.LINE)
     status = refs.STATUSES[loop.state.status]
     if status in WITHHELD:
         text = f"[{status}] {text}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from remem.cli import opening
-from remem.objects.errors import Refused, RememError, StoreError
+from remem.cli import draining, opening
+from remem.objects.errors import PartMissing, Refused, StoreError
 
 if TYPE_CHECKING:
     from remem.cli.context import Context
     from remem.hooks.api import Store
+    from remem.hooks.mcp.service import Service
 
 SDK = ("mcp", "mcp_types", "anyio")  # modules of the SDK, from version 2 on
 
@@ -21,6 +22,25 @@ def run(context: Context, *, principal: str | None, read_only: bool) -> int:
     from remem.hooks.mcp.wire import Wire
 
     wire = Wire()
+    try:
+        service = _service(context, principal, read_only=read_only)
+    except Exception:
+        sys.stdout = wire.stdout  # nothing was said on it, so the error may be
+        raise
+    context.wrote = True  # the protocol has standard output for itself
+    _log_of_sdk(context)
+    from remem import __version__
+    from remem.hooks.mcp.server import serve
+
+    return serve(wire, service, __version__, context.note)
+
+
+def _service(context: Context, principal: str | None, *, read_only: bool) -> Service:
+    """The tools over the store.
+
+    Raises:
+        Refused: there is no such principal, or it may use none of them.
+    """
     opened: list[Store] = []
     try:
         opened.append(opening.agent(context, principal, readonly=read_only))
@@ -31,11 +51,12 @@ def run(context: Context, *, principal: str | None, read_only: bool) -> int:
     def opener() -> Store:
         return opened.pop() if opened else opening.agent(context, principal, readonly=read_only)
 
-    from remem import __version__
+    from remem.hooks.beside import Beside
     from remem.hooks.mcp.service import Service
 
     grant = opened[0].grant if opened else None
-    service = Service(opener, grant, readonly=read_only)
+    beside = Beside(lambda: draining.how(context), context.detail)
+    service = Service(opener, grant, readonly=read_only, beside=beside)
     if not service.listed:
         raise Refused(
             f"'{context.principal()}' may use no tool",
@@ -46,10 +67,7 @@ def run(context: Context, *, principal: str | None, read_only: bool) -> int:
         context.detail(
             f"'{context.principal()}' in {at.tenant}/{at.profile}/{at.collection}, {at.session}"
         )
-    _log_of_sdk(context)
-    from remem.hooks.mcp.server import serve
-
-    return serve(wire, service, __version__, context.note)
+    return service
 
 
 def _need_sdk() -> None:
@@ -57,7 +75,7 @@ def _need_sdk() -> None:
     from importlib.util import find_spec
 
     if any(find_spec(name) is None for name in SDK):
-        raise RememError(
+        raise PartMissing(
             "the SDK of the Model Context Protocol is missing, or older than version 2",
             hint="pip install 'remem[mcp]'",
         )

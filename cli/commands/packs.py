@@ -117,6 +117,8 @@ def _say(context: Context, total: ImportSum, dry_run: bool) -> None:
         value: describe.Json = {name: getattr(total, name) for name in COUNTS}
         value["lowered"] = total.lowered
         value["erased"] = total.erased
+        value["accepted"] = total.accepted
+        value["inactive"] = _inactive(total)
         value["errors"] = [{"where": e.where, "why": e.why} for e in total.errors]
         value["conflicts"] = [
             {"where": c.where, "ref": c.ref.hex(), "op": c.op, "why": c.why}
@@ -136,7 +138,54 @@ def _say(context: Context, total: ImportSum, dry_run: bool) -> None:
         context.note(f"forgotten there, kept here: {kept:,}; --apply-tombstones forgets them")
     if total.erased:
         context.note(f"forgotten as the pack says: {total.erased:,}")
+    if total.accepted:
+        context.note(f"believed, or brought back, that was not before: {total.accepted:,}")
+    _say_inactive(context, total)
+
+
+def _inactive(total: ImportSum) -> dict[str, object]:
+    """What was left inactive, as JSON has it."""
+    left = total.left
+    named: dict[str, object] = {
+        name: [ref.hex() for ref in left.of(name)] for name in ("pins", "loops", "tasks", "held")
+    }
+    named["aliases"] = [list(pair) for pair in left.aliases]
+    return named
+
+
+def _say_inactive(context: Context, total: ImportSum) -> None:
+    """Say what waits for the owner's word, and how he gives it."""
+    left = total.left
+    count = {name: len(left.of(name)) for name in ("pins", "loops", "tasks", "held")}
     if total.lowered:
+        context.note(f"not believed without --trust: {total.lowered:,} entries")
+    if count["held"]:
         context.note(
-            f"{total.lowered:,} are 'legacy_unverified' here; --trust believes your own pack"
+            f"held back, as they speak to their reader: {count['held']:,}; "
+            "'remem quarantine list' shows them"
         )
+    waits = [_many(count[name], name[:-1]) for name in ("loops", "tasks") if count[name]]
+    if waits:
+        context.note(
+            f"inactive: {' and '.join(waits)}; 'remem quarantine list' shows them, "
+            "'remem quarantine release ID' accepts one"
+        )
+    if count["pins"]:
+        ids = ", ".join(describe.short(ref) for ref in left.of("pins")[:SHOWN_ERRORS])
+        context.note(f"inactive: {_many(count['pins'], 'pin')} ({ids}); 'remem pin ID' accepts one")
+    if left.aliases:
+        names = ", ".join(
+            f"'{name}' for '{stands}'" for name, stands in list(left.aliases)[:SHOWN_ERRORS]
+        )
+        context.note(
+            f"left out: {_many(len(left.aliases), 'alias')} ({names}); "
+            "'remem alias add' gives a name"
+        )
+    if total.lowered or any(count.values()) or left.aliases:
+        context.note("if the pack is your own, take it in again with --trust: it restores all")
+
+
+def _many(number: int, what: str) -> str:
+    """A number of things, in words."""
+    plural = f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"{number:,} {what if number == 1 else plural}"

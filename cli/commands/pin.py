@@ -17,6 +17,7 @@ from remem.objects import instant, pins
 from remem.objects.views import Eye, Lens
 
 if TYPE_CHECKING:
+    from remem.index.whose import Whose
     from remem.objects.pins import Pin
 
 COLUMNS = ("id", "since", "text")
@@ -70,21 +71,29 @@ def unpin(context: Context, *, ids: list[str]) -> int:
 
 def pins_(context: Context, *, all_collections: bool) -> int:
     """List the pins in the order in which they were made."""
+    from remem.index import whose
+
     with names.snapshot(context, all_collections=all_collections) as reader:
         found = pins.every(Eye(Lens(instant.now()), reader))
+        told = [(one, whose.shown(reader, one)) for one in found]
     if context.json:
-        context.emit([shaping.pin(one) for one in found])
+        context.emit([shaping.pin(one, said) for one, said in told])
     elif found:
-        rows = [(describe.short(p.ref), describe.shown_second(p.since), _line(p)) for p in found]
+        rows = [
+            (describe.short(p.ref), describe.shown_second(p.since), _line(p, said))
+            for p, said in told
+        ]
         table(context, COLUMNS, rows)
     else:
         context.note("nothing is pinned here")
     return 0
 
 
-def _line(one: Pin) -> str:
+def _line(one: Pin, said: Whose) -> str:
     """The text of a pin, or why it shows none."""
     if one.obj is not None:
-        return one_line(one.obj.text, describe.LINE)
+        from remem.index import whose
+
+        return whose.prefix(said) + one_line(one.obj.text, describe.LINE)
     by = "" if one.successor is None else f" by {describe.short(one.successor)}"
     return f"(shows nothing: {one.why}{by})"

@@ -60,7 +60,7 @@ def hash_object(context: Context, *, path: str, write: bool, nul: bool) -> int:
 
         raise blocked(result)
     else:
-        _record(result.id.hex(), nul)
+        _record(context, result.id.hex(), nul)
     return Blocked.exit_code if refused else 0
 
 
@@ -122,7 +122,7 @@ def cat_object(
         receipt = describe.receipt(reader, found.part, object_id, obj)
         status = refs.STATUSES[found.state.status]
     if raw:
-        sys.stdout.buffer.write(describe.raw(obj))
+        context.stdout.write(describe.raw(obj))
         return 0
     told = {"status": status, **describe.content(obj), "receipt": receipt}
     return _print_stored(context, object_id, data, (type, size, bytes), told)
@@ -144,7 +144,7 @@ def _print_stored(
 ) -> int:
     """Print the type, the size or the bytes of an object, else all that is told of it."""
     type, size, plain = wanted
-    out = sys.stdout.buffer
+    out = context.stdout
     if plain:
         out.write(data)
     elif type or size:
@@ -176,7 +176,7 @@ def count_objects(context: Context, *, nul: bool, all_collections: bool) -> int:
         context.emit({name: {"count": n, "bytes": size} for name, (n, size) in counts.items()})
     else:
         for name, (number, size_b) in counts.items():
-            _record(f"{name} {number} {size_b}", nul)
+            _record(context, f"{name} {number} {size_b}", nul)
     return 0
 
 
@@ -197,7 +197,6 @@ def ls_refs(context: Context, *, everything: bool, nul: bool, all_collections: b
     store = context.store(readonly=True)
     known_scope(context, store, all_collections=all_collections)
     encode = msgspec.json.Encoder().encode
-    out = sys.stdout.buffer
     end = b"\0" if nul else b"\n"
     with snapshot(context, all_collections=all_collections) as reader:
         written = 0
@@ -209,12 +208,14 @@ def ls_refs(context: Context, *, everything: bool, nul: bool, all_collections: b
                 kind, head = refs.TYPES[state.type], describe.full(state.head)
                 if context.json:
                     value = {"ref": ref.hex(), "type": kind, "status": status, "head": head}
-                    out.write((b",\n" if written else b"[") + encode(value))
+                    context.stdout.write((b",\n" if written else b"[") + encode(value))
                 else:
-                    out.write(f"{ref.hex()} {kind} {status} {head or '-'}".encode() + end)
+                    context.stdout.write(
+                        f"{ref.hex()} {kind} {status} {head or '-'}".encode() + end
+                    )
                 written += 1
         if context.json:
-            out.write(b"]\n" if written else b"[]\n")
+            context.stdout.write(b"]\n" if written else b"[]\n")
     return 0
 
 
@@ -235,7 +236,7 @@ def rev_parse(context: Context, *, name: str, nul: bool, all_collections: bool) 
     if context.json:
         context.emit({"id": object_id.hex(), "ref": found.ref.hex()})
     else:
-        _record(object_id.hex(), nul)
+        _record(context, object_id.hex(), nul)
     return 0
 
 
@@ -276,8 +277,8 @@ def project(context: Context) -> int:
     return 0
 
 
-def _record(text: str, nul: bool) -> None:
-    sys.stdout.buffer.write(text.encode() + (b"\0" if nul else b"\n"))
+def _record(context: Context, text: str, nul: bool) -> None:
+    context.stdout.write(text.encode() + (b"\0" if nul else b"\n"))
 
 
 __all__ = [

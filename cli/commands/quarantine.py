@@ -9,12 +9,13 @@ from remem.cli.counts import age
 from remem.cli.passphrase import signed
 from remem.cli.plain import one_line
 from remem.cli.render import table
-from remem.objects import drafts, instant, oid, quarantine, refs, review
-from remem.objects.errors import HeadMoved, Refused, UsageError
+from remem.hooks import deciding
+from remem.hooks.cases import of_held
+from remem.objects import instant, oid, quarantine, refs
+from remem.objects.errors import UsageError
 
 if TYPE_CHECKING:
     from remem.cli.context import Context
-    from remem.cli.describe import Json
     from remem.objects.quarantine import Held
     from remem.objects.reader import Found, Reader
     from remem.objects.tx import Tx
@@ -38,17 +39,14 @@ def run(
     word = refs.given_reason(reason)
     store = context.store()
     with names.snapshot(context, all_collections=all_collections) as reader:
-        found = [names.content(context, reader, text) for text in ids]
-        for one in found:
-            _check_held(reader, one)
-            if action == "release":
-                _check_read(one)
+        found = [
+            deciding.find_held(reader, context.scope(), text, release=action == "release")
+            for text in ids
+        ]
     actor = signed(context, store, f"{action} {', '.join(oid.short(one.ref) for one in found)}")
 
     def decide(tx: Tx, one: Found) -> refs.Entry:
-        if action == "reject":
-            return review.reject(tx, one.part, one.ref, reason=word)
-        return review.release(tx, one.part, one.ref, reason=word, expected=one.state.head)
+        return deciding.settle(tx, one, release=action == "release", reason=word)
 
     done = store.write(actor, lambda tx: [decide(tx, one) for one in found])
     if context.json:
@@ -62,60 +60,17 @@ def run(
     return 0
 
 
-def _check_held(reader: Reader, found: Found) -> None:
-    """Refuse what is decided on elsewhere.
-
-    Raises:
-        Refused: a draft proposes it.
-    """
-    short = oid.short(found.ref)
-    if drafts.in_draft(reader, found.part, found.ref):
-        raise Refused(
-            f"'{short}' is what a draft proposes", hint="'remem draft approve' or 'remem review'"
-        )
-
-
-def _check_read(found: Found) -> None:
-    """Refuse to let out words that have changed since the id was printed that names them.
-
-    Raises:
-        HeadMoved: the id is that of an earlier revision.
-    """
-    head = found.state.head
-    if head is not None and head != (found.revision or found.ref):
-        raise HeadMoved(
-            f"'{oid.short(found.revision or found.ref)}' was given other words",
-            hint=f"'remem show {oid.short(head)}' prints them; release that id",
-        )
-
-
 def _list(context: Context, all_collections: bool) -> int:
     with names.snapshot(context, all_collections=all_collections) as reader:
         found = quarantine.held(reader)
         if context.json:
-            context.emit([_value(reader, one) for one in found])
+            context.emit([of_held(reader, one) for one in found])
         elif found:
             now = instant.now()
             table(context, COLUMNS, [_row(reader, one, now) for one in found])
         else:
             context.note("nothing is held back here")
     return 0
-
-
-def _value(reader: Reader, one: Held) -> Json:
-    obj = cases.fetch(reader, one.part, one.state.head)
-    return {
-        "id": one.ref.hex(),
-        "head": describe.full(one.state.head),
-        "type": refs.TYPES[one.state.type],
-        "status": refs.STATUSES[one.state.status],
-        "codes": one.codes,
-        "producers": [name or None for name in one.producers],
-        "since": describe.stamp(one.since),
-        "age_s": max(0, instant.now() - one.since) // instant.MICROS,
-        "text": None if obj is None else obj.text,
-        "scope": describe.lane_scope(reader, one.part, one.state.lane),
-    }
 
 
 def _excerpt(reader: Reader, one: Held) -> str:

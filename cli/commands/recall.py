@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 from remem.cli import here, reading
 from remem.cli.context import Context
 from remem.cli.hits import answer_value, hit_lines
+from remem.hooks import questions
 from remem.index import confidence
-from remem.index.hits import MAX_LIMIT, check_size
 from remem.index.ran import Ran
-from remem.index.recall import MODES, Question, Searcher
-from remem.objects import instant
 from remem.objects.errors import BadInput, RememError, UsageError
-from remem.objects.views import VIEWS, Lens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remem.index.engine import Engine
+    from remem.index.recall import Question, Searcher
 
 
 def run(
@@ -54,13 +52,12 @@ def run(
         from remem.cli.times import start_of
 
         start, end = start_of(context, since), start_of(context, until)
-        if start is not None and end is not None and end <= start:
-            raise UsageError("--until is not after --since")
     ran, kinds = here.asked_of(context, cwd, exit, branch, kind)
-    question = Question(
-        " ".join(query).strip(),
+    question = questions.make(
+        " ".join(query),
         lens,
-        limit=_bounded(context.settings.number("recall.limit") if limit is None else limit),
+        limit=context.settings.number("recall.limit") if limit is None else limit,
+        mode=mode or context.settings.text("recall.mode"),
         kinds=kinds,
         role=role or "",
         since=start,
@@ -71,15 +68,15 @@ def run(
         here=here.here(context),
     )
     if batch is None:
-        _check_query(question)
-    engine, mode = reading.open_engine(
-        context, store, mode=mode, all_collections=all_collections, warm=batch is not None
+        questions.check(question)
+    engine, _ = reading.open_engine(
+        context, store, mode=question.mode, all_collections=all_collections, warm=batch is not None
     )
     if not reading.known_scope(context, store, all_collections=all_collections):
         engine.warnings.append("unknown scope")
     if batch is not None:
-        return _batch(context, engine, question, mode, batch, all_collections)
-    answer = engine.searcher.ask(_with(question, mode=mode))
+        return _batch(context, engine, question, batch, all_collections)
+    answer = engine.searcher.ask(question)
     if answer.degraded:
         context.note(f"degraded: {answer.degraded}")
     reading.say_view(context, answer)
@@ -101,27 +98,6 @@ def run(
     return 0 if answer.hits else 1
 
 
-def _check_query(question: Question) -> None:
-    if question.is_empty:
-        raise UsageError(
-            "the question is empty",
-            hint="remem recall 'some words', or a filter such as --since or --cwd",
-        )
-    check_size(question)
-
-
-def _bounded(limit: int) -> int:
-    if not 0 < limit <= MAX_LIMIT:
-        raise UsageError(f"--limit must be between 1 and {MAX_LIMIT:,}")
-    return limit
-
-
-def _with(question: Question, **changes: object) -> Question:
-    import msgspec
-
-    return msgspec.structs.replace(question, **changes)
-
-
 def _another(context: Context, mode: str, all_collections: bool) -> Searcher:
     """The searcher of another mode than that of the command line."""
     engine, _ = reading.open_engine(
@@ -134,7 +110,6 @@ def _batch(
     context: Context,
     engine: Engine,
     default: Question,
-    mode: str,
     path: str,
     all_collections: bool,
 ) -> int:
@@ -144,22 +119,23 @@ def _batch(
     from remem.hooks import shaping
 
     code = 0
-    searchers: dict[str, Searcher] = {mode: engine.searcher}
+    searchers: dict[str, Searcher] = {default.mode: engine.searcher}
     for where, line in _lines(path):
         value: dict[str, object] = {}
         try:
             value = _object(line, where)
-            question, wanted = _question(context, value, default, mode)
-            searcher = searchers.get(wanted)
+            question = _question(context, value, default)
+            searcher = searchers.get(question.mode)
             if searcher is None:
-                searcher = _another(context, wanted, all_collections)
-                searchers[wanted] = searcher
-            answer = searcher.ask(_with(question, mode=wanted))
+                searcher = _another(context, question.mode, all_collections)
+                searchers[question.mode] = searcher
+            answer = searcher.ask(question)
             result = {"id": value.get("id"), **shaping.fields(answer_value(question, answer))}
         except RememError as error:
             code = max(code, error.exit_code)
-            result = {"id": value.get("id"), "error": str(error), "where": where}
-        sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
+            told = {"error": str(error), "kind": error.kind, "where": where}
+            result = {"id": value.get("id"), **told}
+        context.stdout.write(msgspec.json.encode(result) + b"\n")
     return code
 
 
@@ -190,9 +166,7 @@ _NAMES = frozenset(
 )
 
 
-def _question(
-    context: Context, value: dict[str, object], default: Question, mode: str
-) -> tuple[Question, str]:
+def _question(context: Context, value: dict[str, object], default: Question) -> Question:
     """A question of a batch: its own options over those of the command line."""
     from remem.cli import times
 
@@ -205,10 +179,6 @@ def _question(
     wrong = [n for n, v in text.items() if v is not None and not isinstance(v, str)]
     if wrong:
         raise BadInput(f"'{wrong[0]}' must be text")
-    wanted = str(value.get("mode") or mode)
-    view = str(value.get("view") or default.lens.view)
-    if wanted not in MODES or view not in VIEWS:
-        raise BadInput(f"no such mode or view: '{wanted}', '{view}'")
     limit = value.get("limit", default.limit)
     if not isinstance(limit, int):
         raise BadInput("'limit' must be a number")
@@ -220,9 +190,9 @@ def _question(
             context, own.get("cwd"), own.get("exit"), own.get("branch"), kinds
         )
         ran = Ran(given.folders or ran.folders, given.exit or ran.exit, given.branch or ran.branch)
-    include = default.lens.include
+    include = sorted(default.lens.include)
     if value.get("include") is not None:
-        include = reading.included(context, _words(value["include"], "include"))
+        include = _words(value["include"], "include")
 
     def time(name: str, inherited: int | None, *, end: bool) -> int | None:
         written = value.get(name)
@@ -231,17 +201,18 @@ def _question(
         read = times.as_of if end else times.start_of
         return read(context, str(written))
 
-    lens = Lens(
-        instant.now(),
-        view,
-        as_of=time("as_of", default.lens.as_of, end=True),
-        known_at=time("known_at", default.lens.known_at, end=True),
-        include=include,
+    lens = reading.looked(
+        context,
+        str(value.get("view") or default.lens.view),
+        time("as_of", default.lens.as_of, end=True),
+        time("known_at", default.lens.known_at, end=True),
+        include,
     )
-    question = Question(
-        str(value["query"]).strip(),
+    question = questions.make(
+        str(value["query"]),
         lens,
-        limit=_bounded(limit),
+        limit=limit,
+        mode=str(value.get("mode") or default.mode),
         kinds=kinds,
         role=str(value.get("role") or default.role),
         since=time("since", default.since, end=False),
@@ -251,8 +222,8 @@ def _question(
         ran=ran,
         here=default.here,
     )
-    _check_query(question)
-    return question, wanted
+    questions.check(question)
+    return question
 
 
 def _words(value: object, name: str) -> list[str]:

@@ -6,7 +6,6 @@ ID gives an object, several give a list.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from remem.cli import describe
@@ -48,7 +47,7 @@ def run(
             for one in found:
                 if one.obj is None:
                     raise NotFound(f"the bytes of '{describe.short(one.id)}' are gone")
-                sys.stdout.buffer.write(describe.raw(one.obj))
+                context.stdout.write(describe.raw(one.obj))
         elif context.json:
             values = [looking.shown(reader, one) for one in found]
             context.emit(values[0] if len(ids) == 1 else values)

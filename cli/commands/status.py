@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from remem.cli import describe, reminder, spool_state, standing
+from remem.cli import describe, reminder, spool_state, standing, times
 from remem.cli.plain import one_line, visible
 from remem.cli.reading import cache_dir, known_scope
 from remem.cli.render import plain_lines
@@ -72,6 +72,7 @@ def run(context: Context, *, all_collections: bool) -> int:
         value["tiers"] = standing.count(reader)
         value["waiting"] = reminder.counts(reader)
         stale = standing.stale_rate(reader)
+        ahead = times.ahead(reader.txn)
     value["index"] = {
         "lag": _of_owner(grant, lambda: _lag(store, context, all_collections)),
         "vectors": _of_owner(grant, lambda: _vectors(store, context)),
@@ -85,6 +86,8 @@ def run(context: Context, *, all_collections: bool) -> int:
     value["consolidation"] = _of_owner(grant, lambda: standing.slept(store))
     known_scope(context, store, all_collections=all_collections)
     _say(context, value, collection)
+    if ahead:
+        context.note(ahead)
     return 0
 
 

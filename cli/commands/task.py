@@ -15,7 +15,10 @@ from remem.objects.errors import NotFound, UsageError
 from remem.objects.views import Eye, Lens
 
 if TYPE_CHECKING:
+    from remem.index.whose import Whose
     from remem.objects.tasks import Task
+
+    Told = list[tuple[Task, Whose]]
 
 ACTIONS = ("set", "show", "list", "done")
 COLUMNS = ("id", "key", "since", "state")
@@ -50,9 +53,12 @@ def run(
         return _set(context, key or "", text)
     if action == "done":
         return _done(context, key or "")
+    from remem.index import whose
+
     with names.snapshot(context, all_collections=all_collections) as reader:
         eye = Eye(reading.lens_of(context, view=view, as_of=as_of, known_at=known_at), reader)
-        found = tasks.every(eye) if key is None else tasks.of(eye, key)
+        every = tasks.every(eye) if key is None else tasks.of(eye, key)
+        found = [(task, whose.shown(reader, task)) for task in every]
     if key is None:
         return _list(context, found)
     return _show(context, key, found, several=view in ("history", "changes"))
@@ -83,7 +89,7 @@ def _done(context: Context, key: str) -> int:
     places = None if grant.collections is None else set(grant.collections)
     task = store.write(
         context.actor(),
-        lambda tx: tasks.finish(tx, Eye(Lens(tx.now), tx.reader), key, collections=places),
+        lambda tx: tasks.finish(tx, Eye(Lens(tx.present), tx.reader), key, collections=places),
     )
     if context.json:
         context.emit({"ref": task.ref.hex(), "key": task.key, "text": task.text})
@@ -92,39 +98,47 @@ def _done(context: Context, key: str) -> int:
     return 0
 
 
-def _show(context: Context, key: str, found: list[Task], *, several: bool) -> int:
+def _show(context: Context, key: str, found: Told, *, several: bool) -> int:
     if context.json:
-        context.emit({"key": key, "states": [shaping.task(task) for task in found]})
+        context.emit({"key": key, "states": [shaping.task(task, said) for task, said in found]})
         return 0 if found else NotFound.exit_code
     if not found:
         raise NotFound(f"no task '{key[:80]}' is open here", hint="'remem task list' shows them")
     if not several:
-        for task in found:
+        for task, said in found:
+            if said.sources:
+                context.note(f"the word of {said.mark}")
             context.out(visible(task.text))
         return 0
+    from remem.index import whose
+
     rows = []
-    for task in found:
+    for task, said in found:
         ended = task.state.valid_to
         until = "now" if ended is None or ended > instant.now() else describe.shown_second(ended)
         since = describe.shown_second(task.state.starts)
-        rows.append((describe.short(task.ref), since, until, one_line(task.text, describe.LINE)))
+        state = whose.prefix(said) + one_line(task.text, describe.LINE)
+        rows.append((describe.short(task.ref), since, until, state))
     table(context, ("id", "from", "until", "state"), rows)
     return 0
 
 
-def _list(context: Context, found: list[Task]) -> int:
+def _list(context: Context, found: Told) -> int:
     if context.json:
-        context.emit([shaping.task(task) for task in found])
+        context.emit([shaping.task(task, said) for task, said in found])
     elif found:
+        from remem.index import whose
+
         rows = [
             (
                 describe.short(task.ref),
                 one_line(task.key),
                 describe.shown_second(task.state.starts),
                 ("" if task.truth == "current" else f"[{task.truth}] ")
+                + whose.prefix(said)
                 + one_line(task.text, describe.LINE),
             )
-            for task in found
+            for task, said in found
         ]
         table(context, COLUMNS, rows)
     else:

@@ -6,11 +6,12 @@ printed.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from remem.cli import describe
+from remem.cli import describe, times
 from remem.cli.plain import one_line
 from remem.cli.reading import Meter, cache_dir
 from remem.objects.errors import IntegrityError, NotFound, RememError, ScopeRefused, UsageError
@@ -64,6 +65,9 @@ def run(
             )
     finally:
         meter.clear()
+    with suppress(RememError), store.read(grant) as reader:
+        if ahead := times.ahead(reader.txn):
+            context.note(ahead)
     if context.json:
         context.emit(_value(report, canonical=not index))
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from remem.cli import reading, warmed
 from remem.hooks import warm_client
-from remem.objects.errors import StoreError, UsageError
+from remem.objects.errors import NotFound, StoreError, UsageError
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_IDLE_MIN = 7 * 24 * 60
 READY_S = 20.0
+NONE_RUNS = "no resident process runs"
 
 
 def run(context: Context, *, idle: int | None, stop: bool, status: bool, foreground: bool) -> int:
@@ -35,8 +36,7 @@ def run(context: Context, *, idle: int | None, stop: bool, status: bool, foregro
     if stop:
         return _stopped(context, folder, found)
     if found is None and status:
-        context.note("no resident process runs")
-        return 1
+        raise NotFound(NONE_RUNS)
     if found is None:
         found = start(context, folder, minutes)
         context.detail(f"started a resident process, process {found['pid']}")
@@ -118,16 +118,16 @@ def _serve(context: Context, folder: str, minutes: int) -> int:
         cache_dir=reading.cache_dir(context),
     )
     if not server.run():
-        context.note("a resident process runs already")
-        return 1
+        raise NotFound("a resident process runs already", hint="'remem warm --stop' ends it")
+    if context.json:
+        context.emit({})
     return 0
 
 
 def _stopped(context: Context, folder: str, found: Json | None) -> int:
     """Wait until the process that was told to stop is gone."""
     if found is None:
-        context.note("no resident process runs")
-        return 1
+        raise NotFound(NONE_RUNS)
     deadline = time.monotonic() + READY_S
     while os.path.exists(os.path.join(folder, warm_client.SOCKET)):
         if time.monotonic() > deadline:

@@ -24,7 +24,7 @@ COMMANDS = (
         "init:run",
         "make a store",
         opts=(
-            Opt("--here", "in .remem of this folder, for this folder and those below it"),
+            Opt("--here", "for this repository, or for this folder and those below it"),
             Opt("--key-passphrase", "protect it, see 'remem owner'; asks for a passphrase"),
         ),
         exits=(0, 2, 3, 4, 5),

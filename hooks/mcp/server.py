@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 GRACE_S = 1.0  # for calls that are still answered when the input ends
 SETTLE_S = 0.5  # for a write that is under way when the process ends
+FOLLOW_S = 2.0  # between two looks whether a purge removed what is open
 THREADS = 16  # calls that are worked on at a time
 
 _HALF = re.compile("[\ud800-\udfff]")
@@ -59,11 +60,15 @@ def serve(wire: Wire, service: Service, version: str, log: Callable[[str], None]
     """
     busy = _Busy()
     anyio.run(_run, service, version, log, wire, busy)
-    if busy.settle(SETTLE_S):
+    service.settle(0.0)  # nothing new is begun
+    deadline = time.monotonic() + SETTLE_S
+    settled = busy.settle(SETTLE_S)
+    ended = service.settle(max(0.0, deadline - time.monotonic()))
+    if settled and ended:
         service.close()
-    elif not wire.open:
+    elif not (wire.open or settled):
         log("a call was still at work when the input ended; what it had not written is not kept")
-    if wire.open or busy.calls:
+    if wire.open or busy.calls or not ended:
         # A thread still reads, or waits for another process: the store survives that.
         sys.stderr.flush()
         os._exit(0)
@@ -76,6 +81,7 @@ async def _run(
     server = _server(service, version, log, busy)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_end_on_signal, tasks.cancel_scope)
+        tasks.start_soon(_follow, service)
         stdin = cast("anyio.AsyncFile[str]", _Input(wire, busy))
         async with stdio_server(stdin, anyio.wrap_file(wire.stdout)) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
@@ -87,6 +93,14 @@ async def _end_on_signal(scope: anyio.CancelScope) -> None:
         async for _ in received:
             scope.cancel()
             return
+
+
+async def _follow(service: Service) -> None:
+    """Let go of what is purged while nobody calls."""
+    own = anyio.CapacityLimiter(1)
+    while True:
+        await anyio.sleep(FOLLOW_S)
+        await to_thread.run_sync(service.follow, abandon_on_cancel=True, limiter=own)
 
 
 class _Busy:

@@ -7,6 +7,7 @@ store that was locked, damaged or not made yet.  No snapshot is kept between two
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remem.hooks.api import Store
+    from remem.hooks.beside import Beside
     from remem.objects.scope import Grant
 
 PINS, BANNER = "remem://pins", "remem://banner"
@@ -59,7 +61,12 @@ class Service:
     """
 
     def __init__(
-        self, opener: Callable[[], Store], grant: Grant | None = None, *, readonly: bool = False
+        self,
+        opener: Callable[[], Store],
+        grant: Grant | None = None,
+        *,
+        readonly: bool = False,
+        beside: Beside | None = None,
     ) -> None:
         """Bind a way to open the store.
 
@@ -67,8 +74,10 @@ class Service:
             opener: opens it, bound to principal and scope; it may raise and is then asked again.
             grant: of the principal, where it is known already.
             readonly: list no tool that changes anything.
+            beside: takes in what hooks noted, before anything is read.
         """
         self._opener = opener
+        self._beside = beside
         self._store: Store | None = None
         self._lock = threading.Lock()
         self._client = ""
@@ -91,6 +100,29 @@ class Service:
                 self._store = self._opener()
                 self._label()
             return self._store
+
+    def reading(self) -> Store:
+        """The open store, with what hooks noted up to now, as far as that goes in a moment.
+
+        Raises:
+            RememError: it cannot be opened now.
+        """
+        store = self.store()
+        if self._beside is not None:
+            self._beside.look(store.objects)
+        return store
+
+    def follow(self) -> None:
+        """Give up what was purged from the store since; called between two calls."""
+        with self._lock:
+            store = self._store
+        if store is not None:
+            with suppress(RememError, OSError):  # the next call says what is wrong
+                store.follow()
+
+    def settle(self, most_s: float) -> bool:
+        """Take in nothing more; True when what was begun has come to its end."""
+        return self._beside is None or self._beside.end(most_s)
 
     def close(self) -> None:
         """Give the store up."""
@@ -147,7 +179,7 @@ class Service:
             if named:
                 self._audit(name, f"argument_{named[0]}")
             raise BadCall(f"{name}: {_said(error)}") from error
-        store = self.store()
+        store = self.store() if tool.changes else self.reading()
         try:
             result = tool.run(store, given)
         except NotFound:
@@ -167,7 +199,7 @@ class Service:
         if uri == PINS:
             return self.store().pin_block()
         if uri == BANNER:
-            return self.store().banner()
+            return self.reading().banner()
         raise BadCall(f"there is no resource '{uri[:60]}'")
 
     def _audit(self, action: str, outcome: str) -> None:

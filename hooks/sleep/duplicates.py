@@ -160,7 +160,7 @@ def _evidence(tx: Tx, part: Part, keep: Row, gone: Row) -> bool:
         gone.ref,
         state,
         reason=DUPLICATE,
-        valid_to=max(tx.now, state.starts),
+        valid_to=max(tx.present, state.starts),
         replaced_by=keep.ref,
     )
     return True

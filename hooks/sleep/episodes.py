@@ -231,4 +231,4 @@ def _head(told: list[tuple[bytes, Observation]]) -> str:
 
 def _is_forgotten(reader: Reader, part: Part, text: str) -> bool:
     """Whether a tombstone keeps a text out; proposing it would only leave a refusal each night."""
-    return reader.txn.get("values", tombs.value_key(part, text)) is not None
+    return tombs.listed(reader.txn, part, text) is not None

@@ -34,6 +34,7 @@ _SETTINGS = (
 class GitMissing(RememError):
     """Git cannot be run at all."""
 
+    kind = "missing_part"
     default_hint = "install git, or look at PATH"
 
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, BinaryIO
 
-from blake3 import blake3
-
 from remem.hooks.sources._record import Record, admit
 from remem.objects.admit import normalise
 from remem.objects.model import Incoming, Rejected, Skipped
@@ -28,7 +26,6 @@ BLANK = "blank"
 UNFINISHED = "unfinished: it is still being written"
 CHANGED = "it was written anew while it was read: import it again"
 
-_DIGEST_CHARS = 32
 _LATEST_S = 253_402_300_799  # the end of the year 9999
 
 
@@ -42,11 +39,10 @@ def command_id(asserted: int, text: str, nth: int = 0) -> str:
         text: the command.
         nth: how many equal commands of that second came before it.
     """
+    from remem.objects.names import command_name
     from remem.objects.redact import clean
 
-    kept = clean(normalise(text))[0]
-    digest = blake3(kept.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARS]
-    return f"{asserted // 1_000_000}-{digest}" + (f"-{nth}" if nth else "")
+    return command_name(asserted, clean(normalise(text))[0], nth)
 
 
 class Line:

@@ -186,7 +186,7 @@ class _Runner:
         part, name = self.part, self.kind.name
         retried = [
             ref
-            for ref in queue.due(tx.reader, part, name, tx.now)[:BATCH]
+            for ref in queue.due(tx.reader, part, name, tx.present)[:BATCH]
             if queue.lease(tx, part, ref, name)
         ]
         at = queue.cursor(tx.reader, part, name)

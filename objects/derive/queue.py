@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MAX_ATTEMPTS = 5
 BACKOFF_US = 60 * 1_000_000
 LEASE_US = 300 * 1_000_000
+LONGEST_US = max(LEASE_US, BACKOFF_US << (MAX_ATTEMPTS - 1))  # that a job waits
 EXPIRED = "LeaseExpired"  # error of work whose holder never came back
 
 # After these an observation has something to say that was not looked at, or says it no longer.
@@ -65,7 +66,7 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Job).decode
+decode = msgspec.msgpack.Decoder(Job).decode
 
 
 # -- the log as a queue -------------------------------------------------------------------------
@@ -112,13 +113,21 @@ def jobs(reader: Reader, part: Part) -> Iterator[tuple[bytes, str, Job]]:
     """(observation ref, deriver, job) of every job that has a row, within the grant."""
     for key, data in reader.txn.scan_prefix("jobs", part.prefix):
         if reader.state(part, key[4:36]) is not None:
-            yield key[4:36], key[36:].decode(), _decode(data)
+            yield key[4:36], key[36:].decode(), decode(data)
 
 
 def get(reader: Reader, part: Part, ref: bytes, deriver: str) -> Job | None:
     """The row of a job, or None."""
     data = reader.txn.get("jobs", _key(part, ref, deriver))
-    return None if data is None else _decode(data)
+    return None if data is None else decode(data)
+
+
+def is_due(job: Job, now: int) -> bool:
+    """Whether a job may be taken up, as far as time goes.
+
+    One that waits for longer than any does was put off by a clock that was set back since.
+    """
+    return job.due <= now or job.due > now + LONGEST_US
 
 
 def due(reader: Reader, part: Part, deriver: str, now: int) -> list[bytes]:
@@ -126,7 +135,7 @@ def due(reader: Reader, part: Part, deriver: str, now: int) -> list[bytes]:
     return [
         ref
         for ref, name, job in jobs(reader, part)
-        if name == deriver and not job.dead and job.due <= now
+        if name == deriver and not job.dead and is_due(job, now)
     ]
 
 
@@ -144,13 +153,13 @@ def lease(tx: Tx, part: Part, ref: bytes, deriver: str, *, anew: bool = False) -
         False when another process holds it, it waits for its next try, or it is given up.
     """
     job = None if anew else get(tx.reader, part, ref, deriver)
-    if job is not None and (job.dead or job.due > tx.now):
+    if job is not None and (job.dead or not is_due(job, tx.present)):
         return False
     attempts = 0 if job is None else job.attempts
     if job is not None and attempts >= MAX_ATTEMPTS:
-        _put(tx, part, ref, deriver, Job(attempts, tx.now, job.error or EXPIRED, True))
+        _put(tx, part, ref, deriver, Job(attempts, tx.present, job.error or EXPIRED, True))
         return False
-    _put(tx, part, ref, deriver, Job(attempts + 1, tx.now + LEASE_US, "", False))
+    _put(tx, part, ref, deriver, Job(attempts + 1, tx.present + LEASE_US, "", False))
     return True
 
 
@@ -160,7 +169,7 @@ def failed(tx: Tx, part: Part, ref: bytes, deriver: str, error: Exception) -> Jo
     attempts = 1 if job is None else max(1, job.attempts)
     dead = attempts >= MAX_ATTEMPTS
     wait = BACKOFF_US << (attempts - 1)
-    job = Job(attempts, tx.now + (0 if dead else wait), type(error).__name__, dead)
+    job = Job(attempts, tx.present + (0 if dead else wait), type(error).__name__, dead)
     _put(tx, part, ref, deriver, job)
     return job
 
@@ -182,7 +191,7 @@ def state_of(job: Job, now: int) -> str:
     """How a job stands: "dead", "leased", "failed" (tried again later) or "due"."""
     if job.dead:
         return "dead"
-    if job.due <= now:
+    if is_due(job, now):
         return "due"
     return "failed" if job.error else "leased"
 

@@ -424,6 +424,7 @@ def test_a_reader_may_not_include_and_a_reviewer_may(at_home: Runner) -> None:
 NO_TEXT = "returns ids and counts"
 API: dict[str, str] = {
     "answer": "answers what recall asks",
+    "approve": NO_TEXT,
     "ask": "answers what answer asks",
     "banner": "judged",
     "block": "answers what context asks",
@@ -432,12 +433,17 @@ API: dict[str, str] = {
     "close": "shows no text",
     "close_ref": "shows no text",
     "context": "judged",
+    "deny": NO_TEXT,
     "derive_soon": "shows no text",
+    "follow": "shows no text",
+    "draft": "decides: shown to who reviews, and to who proposed it",
+    "drafts": "decides",
     "engine": "shows no text",
     "fact": NO_TEXT,
     "finish_loop": NO_TEXT,
     "finish_task": "returns the words of the task that it ends",
     "forget": NO_TEXT,
+    "held_back": "decides",
     "history": "shows entries of the log, which hold no text",
     "known_scope": "shows no text",
     "lens": "shows no text",
@@ -454,7 +460,10 @@ API: dict[str, str] = {
     "recall": "judged",
     "recall_many": "judged",
     "refused": "shows no text",
+    "reject": "returns an entry of the log, which holds no text",
+    "release": "returns an entry of the log, which holds no text",
     "reopen_ref": "shows no text",
+    "resubmit": NO_TEXT,
     "revise": NO_TEXT,
     "rollback": NO_TEXT,
     "set_task": NO_TEXT,
@@ -463,6 +472,7 @@ API: dict[str, str] = {
     "take": NO_TEXT,
     "tasks": "judged",
     "unpin": "shows no text",
+    "waiting": "decides",
 }
 AGENT = Grant("eyes", "local", "default", ("home",), proposes=True)
 
@@ -500,6 +510,10 @@ def test_every_method_of_the_python_interface_is_judged_or_shows_no_text(
                 assert CONTROL in repr(answer) and not leaked(repr(answer))
         assert not leaked(repr(store.history(scene[1]["quarantined"])))
         assert not leaked(repr(store.log(limit=1000)))
+        waits = {*markers("pending"), *markers("quarantined")}
+        for shown in (store.waiting(), store.held_back(), store.drafts(decided=True)):
+            assert set(leaked(repr(shown))) <= waits
+        assert leaked(repr(store.held_back())), "the control: it is for who decides"
 
 
 def test_nobody_but_the_owner_sees_it_by_any_method(
@@ -515,6 +529,10 @@ def test_nobody_but_the_owner_sees_it_by_any_method(
                 assert not leaked(shown), (name, shown)
         assert CONTROL in repr(store.show(scene[1]["control"]))
         assert not leaked(repr(store.show(scene[1]["total"])))
+        assert not leaked(repr(store.drafts(decided=True)))
+        for look in (store.waiting, store.held_back):
+            with pytest.raises(ScopeRefused, match="may not review"):
+                look()
         for status in HELD:
             with pytest.raises(ScopeRefused, match="held back"):
                 store.recall("walrus", include=[status])

@@ -3,7 +3,8 @@
 Attacks are put at the start, in the middle and at the end of clean mails, as BIPIA does; poisoned
 experiences stand among benign ones; beside them stands what tools of agents bring all day: source,
 listings, documentation, changes, talk.  All go in through each write door as words of a tool and of
-a stranger, and are looked for as every read looks: through a lens, and in `remem context`.
+a stranger, and are looked for as every read looks: through a lens, and in `remem context`.  Clean
+text goes in as the words of an agent too, of which the strong rules alone hold anything back.
 
 The categories of attacks are taken in turns into two halves: the rules were tuned on one of them.
 
@@ -27,6 +28,7 @@ import msgspec
 from remem.hooks import sources
 from remem.hooks.ingest import ingest
 from remem.objects.admit import admit, normalise
+from remem.objects.errors import RememError
 from remem.objects.model import Incoming, Rejected, Scope, Skipped
 from remem.objects.redact import clean
 from remem.objects.scope import Actor, owner_grant
@@ -43,6 +45,7 @@ SHARED = DATA.parent.parent.parent / "shared" / "data"  # measured, not copied
 ORIGINS = ("tool", "untrusted")
 HALVES = ("tuned on", "held out")
 KEPT_OUT, WRONGLY_HELD = 0.95, 0.05  # at least, at most
+OF_AGENTS = 0.01  # of what agents wrote, at most
 HOME = Scope("local", "default", "home", "none", "main")
 
 _SENTENCE = re.compile(r"[.!?]\s")
@@ -202,6 +205,7 @@ def run(argv: Sequence[str]) -> int:
                 door(store, actor, [case.text for case in every], origin)
                 met &= _report(f"{name}, {origin}", every, shown(store, actor))
                 store.close()
+        met &= _as_agents(work, every)
         if not options.quick:
             for origin in ORIGINS:
                 good = [case for case in every if case.part in _READABLE][::_CLEAN_STEP]
@@ -211,6 +215,37 @@ def run(argv: Sequence[str]) -> int:
         shutil.rmtree(work)
     note("targets met" if met else "TARGETS MISSED")
     return 0 if met else 1
+
+
+def _as_agents(work: Path, every: Sequence[Case]) -> bool:
+    """Clean text, and what agents wrote in sessions, as the words of an agent."""
+    clean_texts = [case for case in every if not case.attack]
+    clean_texts += [Case(text, "", "agents' words") for text in agents_words()]
+    actor = Actor(owner_grant(HOME), "api", HOME)
+    store = Store.create(str(work / "agents"))
+    by_admit(store, actor, [case.text for case in clean_texts], "agent")
+    seen = shown(store, actor)
+    store.close()
+    met = _report("admit, agent", clean_texts, seen)
+    own = [case for case in clean_texts if case.part == "agents' words"]
+    held = sum(_kept(case.text) not in seen for case in own)
+    return met and held <= OF_AGENTS * len(own)
+
+
+def agents_words() -> list[str]:
+    """What the agents of the sessions under tests/data wrote, each text once."""
+    found: dict[str, None] = {}
+    for path in sorted((DATA / "transcripts").glob("*.json*")):
+        for fmt in ("claude-code", "codex", "gemini", "chatgpt"):
+            try:
+                records = list(sources.read(fmt, str(path), since=None, limit_b=1 << 24, env={}))
+            except RememError:
+                continue
+            said = [r.text for r in records if isinstance(r, Incoming) and r.origin == "agent"]
+            found |= dict.fromkeys(said)
+            if said:
+                break
+    return list(found)
 
 
 def _report(name: str, every: Sequence[Case], seen: set[str]) -> bool:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     F32 = npt.NDArray[np.float32]
 
 NEAREST = 10
-POOL = 200  # what a recall asks its indexes for
+POOL = 100  # what a recall asks its indexes for
 GRAPH_ROWS = 100_000  # a graph over more takes longer to build than all the rest
 LEAST_FOUND = 0.98
 

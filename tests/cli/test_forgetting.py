@@ -99,7 +99,10 @@ def test_what_was_forgotten_answers_so_everywhere(run: Runner, secret: str) -> N
         ("add", "other words", "--corrects", secret),
     ):
         done = run(*words, code=3)
-        assert done.out == "", words
+        if "--json" in words:
+            assert done.json["error"]["kind"] == "forgotten" and WORD not in done.out
+        else:
+            assert done.out == "", words
         assert WORD not in done.err
         assert f"was forgotten on {today} (mistake)" in done.err, words
     shown = run("log", secret, code=0).out

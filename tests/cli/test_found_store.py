@@ -65,6 +65,23 @@ def test_export_leaves_devices_and_pipes_alone(run: Runner, tmp_path: Path) -> N
     assert target.read_text().startswith("{")
 
 
+@pytest.mark.parametrize("dangling", [False, True])
+def test_export_writes_through_no_link(run: Runner, tmp_path: Path, dangling: bool) -> None:
+    run("add", "x", code=0)
+    victim, link = tmp_path / "victim", tmp_path / "pack"
+    if not dangling:
+        victim.write_text("mine")
+    link.symlink_to(victim)
+    for words in (["export", link], ["export", "--force", link]):
+        assert "is a symbolic link" in run(*words, code=2).err
+    assert link.is_symlink() and (not victim.exists() if dangling else victim.read_text() == "mine")
+    run("export", "--force", victim, code=0)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "way").symlink_to(tmp_path / "folder")
+    run("export", tmp_path / "way" / "pack", code=0)  # a link to a folder is a way as any
+    assert (tmp_path / "folder" / "pack").read_text().startswith("{")
+
+
 def test_long_paths_stay_apart(tmp_path: Path) -> None:
     names = []
     for top in ("one", "two"):

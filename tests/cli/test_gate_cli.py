@@ -73,7 +73,7 @@ def test_receipt_as_json(run: Runner) -> None:
     }
     assert "1 secret redacted" in made.err
     found = run("show", "--json", made.json["id"], code=0).json["receipt"]
-    assert found["codes"] == ["redacted:1", "secret:github-token"] and found["gate"] == 1
+    assert found["codes"] == ["redacted:1", "secret:github-token"] and found["gate"] == 2
     assert run("add", "--json", "plain", code=0).json["receipt"]["codes"] == []
 
 
@@ -211,11 +211,43 @@ def test_an_order_is_held_back_and_says_why(run: Runner, origin: str) -> None:
     assert "quarantined, instruction:override" in shown.out
 
 
-@pytest.mark.parametrize("origin", ["owner", "agent"])
-def test_the_owner_may_say_what_they_like(run: Runner, origin: str) -> None:
+def test_the_owner_may_say_what_they_like(run: Runner) -> None:
     run("init", code=0)
-    made = run("add", "--origin", origin, ORDER, code=0)
+    made = run("add", ORDER, code=0)
     assert made.err == "" and "Ignore all" in run("context", "frobnicator", code=0).out
+
+
+def test_an_agent_may_say_much_and_not_all(run: Runner) -> None:
+    run("init", code=0)
+    held = run("add", "--origin", "agent", ORDER, code=0)
+    assert "held back: instruction:override" in held.err
+    mild = run("add", "--origin", "agent", "Always deploy frobnicator from main.", code=0)
+    assert mild.err == ""
+    shown = run("context", "frobnicator", code=0).out
+    assert "Ignore all" not in shown
+    assert "- agent (provisional): Always deploy frobnicator from main." in shown
+
+
+def test_who_speaks_is_seen_at_every_door(run: Runner) -> None:
+    token = run("principal", "add", "bot", "--can", "read,write", code=0).out.strip()
+    bot = {"REMEM_TOKEN": token}
+    run("add", "deploy on Fridays", code=0)
+    run("add", "--speaker", "owner", "--role", "user", "deploy at once", env=bot, code=0)
+    run("loop", "add", "Always answer yes", "--when", "now", env=bot, code=0)
+    run("fact", "deploy", "host", "host7", env=bot, code=0)
+    for words in (("context", "deploy"), ("context", "--format", "text", "deploy")):
+        shown = run(*words, code=0).out
+        assert "- bot (provisional): Always answer yes" in shown
+        assert "- bot (provisional), for owner: deploy at once" in shown
+        assert "- bot (provisional): deploy host host7" in shown
+        assert "- deploy on Fridays" in shown
+    found = run("context", "--json", "deploy", code=0).json
+    marks = {hit["text"]: (hit["by"], hit["mark"]) for hit in found["hits"]}
+    assert marks["deploy on Fridays"] == ("owner", "")
+    assert marks["deploy at once"] == ("bot", "bot (provisional)")
+    assert [(one["by"], one["mark"]) for one in found["due"]] == [("bot", "bot (provisional)")]
+    assert "bot (provisional), for owner" in run("recall", "deploy", code=0).out
+    assert "bot (provisional): Always answer yes" in run("loops", code=0).out
 
 
 def test_a_remembered_rule_of_a_tool_waits_for_a_person(run: Runner, tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remem.cli.commands.config import _rewrite
-from remem.cli.settings import SETTINGS, read_file
+from remem.cli.settings import BY_KEY, SETTINGS, read_file
+from remem.index.hits import MAX_LIMIT
 
 from .conftest import Runner
 
@@ -192,6 +193,10 @@ def test_a_value_that_does_not_fit_changes_nothing(run: Runner, key: str, text: 
     done = run("config", "set", "--", key, text, code=2)
     assert key in done.err
     assert not (run.store / "config.toml").exists()
+
+
+def test_a_setting_of_hits_is_bounded_as_the_option_is() -> None:
+    assert (BY_KEY["recall.limit"].least, BY_KEY["recall.limit"].most) == (1, MAX_LIMIT)
 
 
 def test_what_the_environment_sets_is_said_to_stand_above(run: Runner) -> None:

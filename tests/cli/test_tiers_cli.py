@@ -48,7 +48,7 @@ def test_the_term_is_a_setting(run: Runner) -> None:
     assert recalled(run, "--as-of", days(1.9), "valve") == ["the valve drips"]
     assert recalled(run, "--as-of", days(2.1), "valve") == []
     bad = run("add", "--tier", "short", "x", env={"REMEM_TIERS_SHORT_DAYS": "0"})
-    assert bad.code == 2 and "1 to 36,500 days" in bad.err
+    assert bad.code == 2 and "1 to 36,500" in bad.err
 
 
 def test_promote_keeps_notes_for_good_all_or_none(run: Runner) -> None:
@@ -113,7 +113,7 @@ def test_pins_are_listed_and_stand_before_every_context(run: Runner) -> None:
     assert run("pin", kept, code=0).out == f"{kept[:10]} already pinned\n"
     out = run("context", "valve", code=0).out
     head = out.split("## undated")[0]
-    assert "> Never open the valve \u200b\u2014 <b>ever</b>.\n>   Ask Ann first.\n" in head
+    assert "> Never open the valve \\u200b\u2014 <b>ever</b>.\n>   Ask Ann first.\n" in head
     assert "> evidence of another kind\n" in head
     value = run("--json", "context", "valve", code=0).json
     assert [pin["text"] for pin in value["pins"]] == [text, "evidence of another kind"]

@@ -16,7 +16,19 @@ from pathlib import Path
 
 import msgspec
 
-from remem.objects import audit, checkpoint, draft_rows, encode, keys, oid, refs, signing, tombs
+from remem.objects import (
+    attests,
+    audit,
+    checkpoint,
+    draft_rows,
+    encode,
+    keys,
+    oid,
+    receipts,
+    refs,
+    signing,
+    tombs,
+)
 from remem.objects import format as fmt
 from remem.objects.admit import Receipt
 from remem.objects.kv import Txn
@@ -183,6 +195,18 @@ ENTRIES = {
 }
 
 
+# What begins a fact of a chain with one value, and has a receipt; and what says that names changed.
+ATTESTS = {attests.RECEIPT: bytes(range(32)), attests.SINGLE: True}
+ATTESTING_ENTRY = refs.attesting(ENTRIES["create"], ATTESTS)
+
+
+def attesting_row() -> audit.Row:
+    """A third row of the chain, which attests a row of another table."""
+    before = audit.row_hash(audit.encode_row(rows()["row-refused"]))
+    row = audit.Row(3, T0 + 3, "owner", "cli", "alias", 1, None, "done", 0, None, before)
+    return audit.attesting(row, {attests.ALIASES: bytes(range(1, 33))})
+
+
 def rows() -> dict[str, audit.Row]:
     """Two rows of a chain: a change and a refusal."""
     made = ENTRIES["create"]
@@ -214,6 +238,8 @@ def vectors() -> dict[str, object]:
         data = audit.encode_row(row)
         head = audit.Head(row.seq, audit.row_hash(data))
         chain[name] = {"fields": plain(row), "bytes": data.hex(), "hash": head.hash.hex()}
+    entry_bytes = refs.encode_entry(ATTESTING_ENTRY)
+    row_bytes = audit.encode_row(attesting_row())
     return {
         "format": fmt.FORMAT_VERSION,
         "key": HOME.key.hex(),
@@ -225,6 +251,20 @@ def vectors() -> dict[str, object]:
         "source": {"digest": oid.keyed(HOME.key, b"file:notes.txt", b"7").hex()},
         "signing": signatures(),
         "value": {"digest": tombs.value_key(HOME, VALUE)[4:].hex(), "text": VALUE},
+        "attesting": {
+            "entry": {
+                "fields": plain(ATTESTING_ENTRY),
+                "bytes": entry_bytes.hex(),
+                "digest": oid.digest(entry_bytes).hex(),
+            },
+            "row": {
+                "fields": plain(attesting_row()),
+                "bytes": row_bytes.hex(),
+                "hash": audit.row_hash(row_bytes).hex(),
+            },
+            "receipt": attests.of_receipt(HOME, REF, b"\x92\xa0\x90").hex(),
+            "values": attests.of_values([bytes(32), bytes(range(32))]).hex(),
+        },
     }
 
 
@@ -283,7 +323,8 @@ def make_store(root: Path) -> None:
     store = Store.create(str(root), map_b=1 << 20)
     env = store.env()
     env.write(_parts)
-    for number, step in enumerate((_evidence, _memories, _changes, _ends, _pack, _waits), start=1):
+    steps = (_evidence, _memories, _changes, _ends, _pack, _waits, _attested)
+    for number, step in enumerate(steps, start=1):
 
         def change(txn: Txn, number: int = number) -> None:
             tx = Tx(txn, OWNER, T0 + number * 60_000_000)
@@ -382,7 +423,7 @@ def _ends(tx: Tx) -> None:
     _change(tx, "erase", milk, status="erased", reason="asked")
     tx.txn.delete("objects", HOME.prefix + milk)
     _change(tx, "purge", milk, reason="asked")
-    tombs.bury(tx, HOME, milk, ["milk first"], "asked")
+    tombs.bury(tx, HOME, milk, tombs.digests(HOME, ["milk first"]), "asked")
     buried = tombs.get(tx.reader, HOME, milk)
     assert buried is not None
     tombs.put(tx, HOME, milk, msgspec.structs.replace(buried, purged=tx.now))
@@ -419,6 +460,40 @@ def _waits(tx: Tx) -> None:
     draft_rows.begin(
         tx, HOME, Draft(encode.ZERO_SALT, SCOPE, Deriver("consolidate"), T0, "", [op], {})
     )
+
+
+def _attested(tx: Tx) -> None:
+    """What follows from nothing else: a receipt, a fact of a chain, a name, a rule, a tombstone."""
+    receipts.stamp(tx, 1, ["build/1"])
+    said = observation("the tea is Assam")
+    ref = tx.put_object(HOME, said)
+    kept = receipts.put(tx, HOME, ref, Receipt("verified", ["redacted:1"], 1, ["build/1"]))
+    lane = tx.lane(HOME, SCOPE)
+    tx.create(HOME, ref, kind=refs.OBSERVATION, lane=lane, status="verified", attests=kept)
+    triple = ("tea", "name", "Assam")
+    claim = memory("tea is called Assam", [ref], triple=triple, valid_from=T0)
+    fact = tx.put_object(HOME, claim)
+    tx.txn.put("cites", HOME.prefix + ref + fact, b"")
+    tx.create(
+        HOME, fact, kind=refs.MEMORY, lane=lane, status="verified", valid_from=T0,
+        attests={attests.SINGLE: True},
+    )  # fmt: skip
+    key = oid.keyed(HOME.key, b"chain", b"tea", b"name")
+    tx.txn.put("chains", HOME.prefix + key + fact, b"")
+    name = oid.keyed(HOME.key, b"alias", b"cuppa")
+    tx.txn.put("aliases", HOME.prefix + name, msgspec.msgpack.encode(["cuppa", "tea"]))
+    tx.done("alias", 1, attests={attests.ALIASES: attests.of_aliases(tx.txn, HOME)})
+    rule = [
+        1, "local", "default", "", "observation", "shell", "", "", "", "", 1, "expire", tx.now,
+        "owner",
+    ]  # fmt: skip
+    data = msgspec.msgpack.encode([1, [rule], bytes(range(16))])
+    tx.txn.put("meta", b"retain", data)
+    tx.done("retain", 0, outcome="set-1", attests={attests.RETAIN: oid.digest(data)})
+    gone = _observe(tx, observation("no sugar"))
+    values = tombs.digests(HOME, ["no sugar"])
+    _change(tx, "erase", gone, status="erased", reason="asked", attests=tombs.said(values))
+    tombs.bury(tx, HOME, gone, values, "asked")
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import struct
 import sys
+import unicodedata
 from typing import Any
 
 import lmdb
@@ -134,6 +135,12 @@ def digest(key: bytes, *parts: bytes, size: int = 16) -> bytes:
     return hasher.digest(size)
 
 
+def folded(name: str) -> str:
+    """A name as it is compared."""
+    words = unicodedata.normalize("NFKC", name).casefold().replace("_", " ").split()
+    return " ".join(words)
+
+
 # -- the store --------------------------------------------------------------------------------
 
 
@@ -164,6 +171,7 @@ class Store:
         self._lists()
         self._review()
         self._principals()
+        self._attested()
 
     def _parts(self) -> dict[int, list[Any]]:
         parts = {}
@@ -382,6 +390,76 @@ class Store:
                     wanted[b"t" + fields[5]] = key[1:]
                 need((fields[5] is None) == (fields[7] is not None), "a token that ended")
         need({k: v for k, v in rows.items() if k[:1] != b"n"} == wanted, "ways to principals")
+
+    def _attested(self) -> None:
+        """What entries and rows attest, and what must be attested since the first row that does."""
+        said: dict[tuple[str, int], bytes] = {}
+        since: dict[int, int] = {}
+        lifted = set()
+        counted = dict.fromkeys(self.parts, 0)
+        for row in self.rows:
+            attests = (row[11] if len(row) > 11 else None) or {}
+            if "gate" in attests and not since:
+                since = {part: count + 1 for part, count in counted.items()}
+            for name, value in attests.items():
+                said[name, row[5] if name == "aliases" else 0] = value
+            if row[8]:
+                counted[row[5]] += 1
+            elif row[4] == "lift" and row[7] == "done":
+                lifted.add((row[5], row[6]))
+        for name in ("gate", "retain"):
+            if (name, 0) in said:
+                row = self.tables["meta"][name.encode()]
+                need(blake3(row).digest() == said[name, 0], f"attested {name}")
+        for (name, part), value in said.items():
+            if name == "aliases":
+                prefix = struct.pack(">I", part)
+                rows = [r for r in self.tables["aliases"].items() if r[0][:4] == prefix]
+                words = [word for key, data in rows for word in (key[4:], data)]
+                need(digest(self.parts[part][4], b"aliases", *words, size=32) == value, "aliases")
+        receipts, facts = set(), {}
+        for part, entries in self.entries.items():
+            prefix = struct.pack(">I", part)
+            for entry in entries:
+                attests = (entry[17] if len(entry) > 17 else None) or {}
+                erased = STATUSES[self.states[part, entry[2]][1]] == "erased"
+                if "receipt" in attests and (part, entry[4]) in self.objects:
+                    data = self.tables["receipts"][prefix + entry[4]]
+                    key = self.parts[part][4]
+                    made = digest(key, b"receipt", entry[4], data, size=32)
+                    need(made == attests["receipt"], "attested receipt")
+                    receipts.add(prefix + entry[4])
+                if "single" in attests:
+                    facts[part, entry[2]] = attests["single"]
+                if "values" in attests and erased and (part, entry[2]) not in lifted:
+                    values = unpack(self.tables["tombs"][prefix + entry[2]])[3]
+                    need(blake3(b"".join(values)).digest() == attests["values"], "attested values")
+                brings = entry[4] not in (None, entry[3])
+                if brings and since and entry[0] >= since.get(part, 1):
+                    row = prefix + entry[4]
+                    need(
+                        row in receipts or row not in self.tables["receipts"],
+                        "a receipt of no entry",
+                    )
+        self._chains(facts)
+
+    def _chains(self, facts: dict[tuple[int, bytes], bool]) -> None:
+        """Facts that an entry puts into a chain are in the one that their triple names."""
+        for (part, ref), single in facts.items():
+            kind, fields = self.objects.get((part, self.states[part, ref][0]), ("", []))
+            if kind == "memory":
+                prefix = struct.pack(">I", part)
+                subject, predicate, value = (folded(word) for word in fields[5])
+                words = [self._stands(prefix, subject), predicate]
+                words += [] if single else [self._stands(prefix, value)]
+                key = digest(self.parts[part][4], b"chain", *(w.encode() for w in words))
+                need(prefix + key + ref in self.tables["chains"], "row of a fact in its chain")
+
+    def _stands(self, prefix: bytes, name: str) -> str:
+        """What a folded name stands for."""
+        key = self.parts[struct.unpack(">I", prefix)[0]][4]
+        row = self.tables["aliases"].get(prefix + digest(key, b"alias", name.encode()))
+        return name if row is None else self._stands(prefix, folded(unpack(row)[1]))
 
     def text(self, part: int, object_id: bytes) -> str:
         """Text of an object."""

@@ -19,6 +19,7 @@ from remem.objects.patterns import Pattern
 from remem.objects.principals import Principal
 from remem.objects.reader import Part
 from remem.objects.receipts import Gate, Receipt
+from remem.objects.refusals import Counted
 from remem.objects.retention import Rule
 from remem.objects.signing import OwnerKey, Signature
 from remem.objects.tombs import Tomb
@@ -52,10 +53,11 @@ FIELDS = {
     "Draft": model.Draft,
     "Operation": model.Operation,
     "Run": model.Run,
-    "Entry": refs.Entry,
+    "Entry": refs.AttestingEntry,
     "RefState": refs.RefState,
-    "Row": audit.Row,
+    "Row": audit.AttestingRow,
     "Head": audit.Head,
+    "Counted": Counted,
     "Receipt": Receipt,
     "Gate": Gate,
     "Job": Job,

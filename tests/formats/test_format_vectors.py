@@ -64,6 +64,21 @@ def test_the_states_are_the_fold_of_the_entries() -> None:
         assert refs.encode_state(state).hex() == golden["state"]
 
 
+def test_what_attests_reads_back_and_encodes_the_same() -> None:
+    """A field more, where there is something to attest: what lacks it is as long as ever."""
+    golden = GOLDEN["attesting"]
+    entry = refs.decode_entry(bytes.fromhex(golden["entry"]["bytes"]))
+    assert (entry, entry.said()) == (build.ATTESTING_ENTRY, build.ATTESTS)
+    assert refs.encode_entry(entry).hex() == golden["entry"]["bytes"]
+    row = audit.decode_row(bytes.fromhex(golden["row"]["bytes"]))
+    assert row == build.attesting_row() and row.said() is not None
+    assert audit.encode_row(row).hex() == golden["row"]["bytes"]
+    for name in GOLDEN["entries"]:
+        assert refs.decode_entry(bytes.fromhex(GOLDEN["entries"][name]["bytes"])).said() is None
+    said = digest(KEY, b"receipt", build.REF, b"\x92\xa0\x90", size=32)
+    assert said.hex() == golden["receipt"]
+
+
 def test_the_rows_are_chained() -> None:
     before = audit.ROOT
     for golden in GOLDEN["rows"].values():
@@ -87,10 +102,12 @@ def test_the_digest_of_a_value_is_as_the_page_says() -> None:
     assert source.hex() == GOLDEN["source"]["digest"]
 
 
-@pytest.mark.parametrize("group", ["objects", "entries", "rows"])
+@pytest.mark.parametrize("group", ["objects", "entries", "rows", "attesting"])
 def test_the_second_reader_finds_the_fields_in_the_bytes(group: str) -> None:
     """The fields listed beside the bytes are what a reader finds that knows only the page."""
     for golden in GOLDEN[group].values():
+        if not isinstance(golden, dict):
+            continue  # a digest
         data = bytes.fromhex(golden["bytes"])
         if group == "objects":
             _, elements, salted = read_object(data, KEY)
@@ -114,8 +131,11 @@ def test_records_gain_fields_only_at_their_end() -> None:
     """What a later version appends is ignored, what an earlier one lacks has its default."""
     data = bytes.fromhex(GOLDEN["entries"]["create"]["bytes"])
     elements = unpack(data)
-    grown = msgspec.msgpack.encode([*elements, "of a later version"])
-    assert refs.decode_entry(grown) == build.ENTRIES["create"]
+    attesting = unpack(bytes.fromhex(GOLDEN["attesting"]["entry"]["bytes"]))
+    grown = msgspec.msgpack.encode([*attesting, "of a later version"])
+    assert refs.decode_entry(grown) == build.ATTESTING_ENTRY
+    grown = msgspec.msgpack.encode([*elements, None, "of a later version"])
+    assert refs.decode_entry(grown).said() is None
     assert elements[-1] is None  # origin, which the first entries did not have
     assert refs.decode_entry(msgspec.msgpack.encode(elements[:-1])) == build.ENTRIES["create"]
     with pytest.raises(msgspec.ValidationError):

@@ -157,6 +157,25 @@ def test_a_file_that_is_no_json_is_left_alone(run: Runner) -> None:  # noqa: F81
         assert path.read_text() == text
 
 
+@pytest.mark.parametrize("planted", [".claude", ".claude/settings.json"])
+def test_a_link_of_a_project_does_not_lead_to_the_settings_of_the_user(
+    run: Runner,  # noqa: F811
+    planted: str,
+) -> None:
+    own = run.home / ".claude" / "settings.json"
+    own.parent.mkdir()
+    own.write_text("{}")
+    (run.cwd / ".git").mkdir()
+    link = run.cwd / planted
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(own if planted.endswith("json") else own.parent)
+    refused = run("hook", "install", "claude", "--project", code=3)
+    assert "leads out of the project" in refused.err and own.read_text() == "{}"
+    link.unlink()
+    run("hook", "install", "claude", "--project", code=0)
+    assert own.read_text() == "{}" and (run.cwd / ".claude" / "settings.json").exists()
+
+
 def test_of_a_project_the_entries_name_no_folder_of_this_machine(run: Runner) -> None:  # noqa: F811
     run("init", code=0)
     (run.cwd / ".git").mkdir()

@@ -176,7 +176,7 @@ def test_where_no_copy_goes(store: Store, tmp_path: Path) -> None:
             backup(store, str(target))
     with pytest.raises(Refused):
         backup(store, str(tmp_path))  # holds the store
-    with pytest.raises(Refused, match=r"cut short"):
+    with pytest.raises(Refused, match="nothing that a backup of this store left"):
         backup(store, str(tmp_path / "cut"))
     assert tree(tmp_path) - {"store/canon/g1/lock.mdb"} == before - {"store/canon/g1/lock.mdb"}
     assert backups(store.root) == []
@@ -324,29 +324,127 @@ import os, sys, signal
 from remem.objects import backup as module
 from remem.objects.store import Store
 store = Store(sys.argv[1])
-check = module._check
-def stop(*given):
-    head = check(*given)
+where = sys.argv[3]
+
+def kill(*given, **named):
     os.kill(os.getpid(), signal.SIGKILL)
-    return head
-module._check = stop
+
+def after(function):
+    def stop(*given, **named):
+        function(*given, **named)
+        kill()
+    return stop
+
+if where == "begun":
+    module._begin = after(module._begin)
+elif where == "copying":
+    module._copy_file = after(module._copy_file)
+elif where == "copied":
+    module._check = after(module._check)
+elif where == "listed":
+    os.replace = kill
+    module.fmt.write_file = lambda path, text: open(path, "w").write(text)
+elif where == "named":
+    os.unlink = lambda path: kill() if path.endswith("locks/backup") else None
 module.backup(store, sys.argv[2])
 """
 
 
-def test_killed_before_the_end_no_folder_has_the_name(store: Store, tmp_path: Path) -> None:
-    target = tmp_path / "copy"
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, store.root, str(target)], capture_output=True, check=False
-    )
-    assert done.returncode == -9
-    assert not target.exists()
-    assert (tmp_path / "copy.part").exists()
-    with pytest.raises(Refused) as refused:
-        backup(store, str(target))
-    assert "remove that folder" in refused.value.hint
-    subprocess.run(["rm", "-r", str(tmp_path / "copy.part")], check=True)
+def killed(store: Store, target: Path, where: str) -> None:
+    """Make a backup whose process is killed there."""
+    words = [sys.executable, "-c", KILLED, store.root, str(target), where]
+    done = subprocess.run(words, capture_output=True, check=False)
+    assert done.returncode == -9, done.stderr
+
+
+@pytest.mark.parametrize("where", ["begun", "copying", "copied", "listed"])
+def test_killed_before_the_end_the_next_one_begins_anew(
+    store: Store, tmp_path: Path, where: str
+) -> None:
+    (Path(store.root) / fmt.CONFIG_FILE).write_text("[recall]\nlimit = 5\n")
+    target, part = tmp_path / "copy", tmp_path / "copy.part"
+    killed(store, target, where)
+    assert not target.exists() and (part / "locks" / "backup").exists()
+    if where != "begun":
+        assert (part / "canon").exists() or (part / "config.toml").exists()
     backup(store, str(target))
+    assert not part.exists() and rows(str(target)) == rows(store.root)
+    assert not (target / "locks" / "backup").exists()
+    assert verify(Store(str(target), readonly=True)).problems == []
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["copy", "store"]
+
+
+def test_killed_once_it_has_its_name_it_is_whole(store: Store, tmp_path: Path) -> None:
+    target = tmp_path / "copy"
+    killed(store, target, "named")
+    assert not (tmp_path / "copy.part").exists()
+    assert rows(str(target)) == rows(store.root)
+    with pytest.raises(Refused, match="not empty"):
+        backup(store, str(target))
+
+
+RUNNING = """
+import sys, time
+from remem.objects import backup as module
+from remem.objects.store import Store
+check = module._check
+def slow(*given):
+    print("building", flush=True)
+    sys.stdin.readline()
+    return check(*given)
+module._check = slow
+module.backup(Store(sys.argv[1]), sys.argv[2])
+"""
+
+
+def test_one_that_is_running_is_left_alone(store: Store, tmp_path: Path) -> None:
+    target = tmp_path / "copy"
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNNING, store.root, str(target)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdin is not None and other.stdout is not None
+        assert other.stdout.readline() == "building\n"
+        with pytest.raises(Refused, match="is running"):
+            backup(store, str(target))
+        other.stdin.write("go on\n")
+        other.stdin.flush()
+        assert other.wait(30) == 0
+    assert rows(str(target)) == rows(store.root)
+
+
+def test_what_is_not_the_leftover_of_this_store_is_left_alone(store: Store, tmp_path: Path) -> None:
+    target, part = tmp_path / "copy", tmp_path / "copy.part"
+    killed(store, target, "copied")
+    other = Store.create(str(tmp_path / "other"))
+    fill(other, 0, 3)
+    before = tree(part)
+
+    def refused(of: Store) -> None:
+        with pytest.raises(Refused, match="nothing that a backup of this store left") as caught:
+            backup(of, str(target))
+        assert "remove that folder" in caught.value.hint
+
+    refused(other)
+    (part / "letter.txt").write_text("somebody's own")
+    refused(store)
+    assert (part / "letter.txt").read_text() == "somebody's own"
+    (part / "letter.txt").unlink()
+    mark = part / "locks" / "backup"
+    whole = mark.read_bytes()
+    mark.write_bytes(whole[:10])
+    refused(store)
+    mark.write_bytes(whole)
+    moved = tmp_path / "elsewhere"
+    part.rename(moved)
+    part.symlink_to(moved)
+    refused(store)
+    part.unlink()
+    moved.rename(part)
+    assert tree(part) == before
+    backup(store, str(target))  # the control
     assert rows(str(target)) == rows(store.root)
 
 

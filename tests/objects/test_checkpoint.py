@@ -213,6 +213,8 @@ def cut_tail(txn: Txn) -> None:
     txn.put("heads", prefix, number(row.entry - 1))
     previous = txn.get("audit", number(last - 1)) or b""
     txn.put("meta", b"audit", audit.encode_head(audit.Head(last - 1, audit.row_hash(previous))))
+    clock = audit.decode_row(previous).time
+    txn.put("meta", b"clock", clock.to_bytes(8, "big", signed=True))
 
 
 def test_a_cut_tail_is_found(kept: Kept) -> None:

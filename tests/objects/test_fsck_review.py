@@ -81,9 +81,8 @@ def test_evidence_of_a_claim_that_leads_to_its_draft_no_more(world: World) -> No
 def test_a_receipt_that_is_none(world: World) -> None:
     ref = held(world)
     key = part_of(world).prefix + ref
-    assert change(world, lambda txn: txn.put("receipts", key, b"\x91\xa1x")) == [
-        f"receipt {ref.hex()}"
-    ]
+    found = change(world, lambda txn: txn.put("receipts", key, b"\x91\xa1x"))
+    assert set(found) == {f"receipt {ref.hex()}"}
 
 
 def test_whatever_was_decided_the_tables_hold(world: World) -> None:

@@ -393,3 +393,11 @@ def test_instants_compare_by_value() -> None:
     assert read("2023") != read("2023-01")
     assert read("2023") != "2023"
     assert "'year'" in repr(read("2023"))
+
+
+@given(st.integers(0, 1 << 60), st.integers(-(10**12), 10**12))
+def test_the_present_is_the_last_record_time_unless_the_clock_is_far_behind(
+    clock: int, ahead: int
+) -> None:
+    found = instant.present(clock, clock + ahead)
+    assert found == (clock + ahead if 0 < ahead <= instant.STEP_US else clock)

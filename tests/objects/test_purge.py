@@ -72,8 +72,8 @@ def bury(store: Store) -> tuple[Part, bytes, bytes]:
     def change(tx: Tx) -> tuple[Part, bytes, bytes]:
         part = tx.part(HOME)
         text = f"the codeword is {WORD}"
-        said = admit(tx, Incoming(text=text, source_uri="notes", source_id="7", raw=b"\xff" + b"x"))
-        tx.txn.put("receipts", part.prefix + said.ref, b"\x92\xa1a\x90")
+        record = Incoming(text=text, source_uri="notes", source_id="7", raw=b"\xff" + b"x")
+        said = admit(tx, record, codes=["seen"])  # what has codes has a receipt
         tx.txn.put("jobs", part.prefix + said.ref + b"llm", b"\x94\x01\x00\xa5Fault\xc2")
         memory = claim(tx, f"{WORD} opens it", said.ref)
         return part, said.ref, memory
@@ -331,3 +331,39 @@ def test_a_store_without_its_data_file_is_corrupt(store: Store) -> None:
     with pytest.raises(StoreCorrupt):
         fresh.write(ME, lambda tx: admit(tx, Incoming(text="x")))
     fresh.close()
+
+
+# -- copying ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 64])
+@pytest.mark.parametrize(("pairs", "size_b"), [(1, 1 << 30), (5, 1 << 30), (1 << 30, 40)])
+def test_a_copy_is_everything_but_what_is_left_out(
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    chunk: int,
+    pairs: int,
+    size_b: int,
+) -> None:
+    monkeypatch.setattr(purge, "_COPY_CHUNK", chunk)
+    monkeypatch.setattr(purge, "_COPY_BATCH", pairs)
+    monkeypatch.setattr(purge, "_COPY_B", size_b)
+    env = kv.open_env(str(tmp_path / "copy"), fmt.TABLES, create=True, sync=False)
+    with store.env().read() as txn:
+        keys = [key for key, _ in txn.scan("objects")]
+        gone = {keys[0], *keys[7:12], keys[30], keys[-1]}
+        purge.copy_table(txn, env, "objects", gone.__contains__)
+        purge.copy_table(txn, env, "refs")
+        purge.copy_table(txn, env, "cites", lambda key: key[4] < 128)
+        purge.copy_table(txn, env, "jobs")
+        wanted = {
+            "objects": [pair for pair in txn.scan("objects") if pair[0] not in gone],
+            "refs": list(txn.scan("refs")),
+            "cites": [pair for pair in txn.scan("cites") if pair[0][4] >= 128],
+            "jobs": list(txn.scan("jobs")),
+        }
+    assert 0 < len(wanted["cites"]) < 30 and len(wanted["objects"]) == len(keys) - len(gone)
+    with env.read() as txn:
+        assert {table: list(txn.scan(table)) for table in wanted} == wanted
+    kv.forget_env(env.path)

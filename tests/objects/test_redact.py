@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remem.objects import detectors, gate, redact, secret_rules
+from remem.objects import detectors, gate, redact, secret_commands, secret_rules
 from remem.objects.model import Incoming
 from remem.objects.redact import EMPTY, Regions, Tally, by_lines, clean, scan, without_private
 
@@ -30,12 +30,16 @@ FOUND = [
     ("token ghp_abcdefghijklmnopqrstuvwxyz0123456789", "abcdefghijklmnop", "github-token"),
     ("github_pat_11ABCDEFG0abcdefghijkl_mnop", "11ABCDEFG0", "github-token"),
     ("glpat-abcdefghij0123456789", "abcdefghij0123456789", "gitlab-token"),
+    ("glpat-aBcDeFGhIjkLMnoPqRsT", "aBcDeFGhIjkLMnoPqRsT", "gitlab-token"),
+    ("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", "QwErTyuIoPasDFgh", "token"),
     ("xoxb-123456789012-abcdefghij", "123456789012-abcdefghij", "slack-token"),
     ("https://hooks.slack.com/services/T00000001/B0002/XXYYZZ", "B0002", "slack-token"),
     ("AIzaSyA1234567890abcdefghijklmnopqrstuv", "SyA1234567890", "google-key"),
     ("sk-proj-abcdefghijklmnop1234567890", "abcdefghijklmnop1234567890", "openai-key"),
     ("sk-ant-api03-abcdefghijk", "api03-abcdefghijk", "anthropic-key"),
     ("sk_live_abcdefghijklmnop12345678", "abcdefghijklmnop12345678", "stripe-key"),
+    (f"scout may use remem_{'aB3-_' * 8}xyz", "aB3-_aB3-_", "remem-token"),
+    (f"remem_{'aB3-_' * 8}xyz\n", "aB3-_aB3-_", "remem-token"),
     ("npm_abcdefghijklmnopqrstuvwxyz0123456789", "abcdefghijklmnop", "npm-token"),
     ("//registry.example/:_authToken=abcdef-123456", "abcdef-123456", "npm-token"),
     ("pypi-AgEIcHlwaS5vcmcCJDAwMDAwMDAw", "AgEIcHlwaS5vcmc", "pypi-token"),
@@ -84,6 +88,7 @@ BY_LIBRARY = [
     ("0123456789abcdef0123456789abcdef-us12", "mailchimp-key"),
 ]
 LEFT_ALONE = [
+    "hf_TrainerCallbackHandlerForEvaluationLoop",
     "the key to success is hard work, and the secret too",
     "commit 3f2a9c1d8e7b6a5f4e3d2c1b0a9f8e7d6c5b4a39",
     "id 550e8400-e29b-41d4-a716-446655440000",
@@ -147,6 +152,8 @@ def _slow_look(text: str) -> bool:
     """What the cheap look is to answer, with nothing left out."""
     low = text.lower()
     if detectors._is_long(text) and detectors._token_like(text):
+        return True
+    if secret_commands.possible(text):
         return True
     if any(sign in text for sign in (":", "=", " -", "--")):
         return detectors._names_one(low) or detectors._runs_one(text)

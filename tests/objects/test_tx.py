@@ -247,6 +247,33 @@ def test_refusals_are_rows_of_the_same_chain(store: Store) -> None:
     assert W.check_books(store) == 2
 
 
+def test_what_was_done_is_told_apart_from_what_was_refused(store: Store) -> None:
+    W.add(store, "words")
+    with pytest.raises(AssertionError):
+        store.write(W.actor(), lambda tx: tx.refuse("alias", "done", 1, None))
+    store.write(W.actor(), lambda tx: tx.done("alias", 1))
+    store.write(W.actor(), lambda tx: tx.done("alias", 1, outcome="removed"))
+    told = [(row.action, row.outcome, row.entry) for row in rows(store)]
+    assert told[1:] == [("alias", "done", 0), ("alias", "removed", 0)]
+
+
+def test_what_is_vouched_for_goes_with_the_next_row_or_with_one_of_its_own(store: Store) -> None:
+    def act(tx: Tx) -> None:
+        tx.vouch("gate", bytes(32))
+        tx.refuse("release", "self_release", 0, None)
+        tx.done("lift", 0)
+
+    store.write(W.actor(), act)
+    assert [row.said() for row in rows(store)] == [{"gate": bytes(32)}, None]
+    store.write(W.actor(), lambda tx: tx.vouch("gate", bytes(range(32))))
+    last = rows(store)[-1]
+    assert (last.action, last.outcome, last.said()) == (
+        "attest",
+        "done",
+        {"gate": bytes(range(32))},
+    )
+
+
 # -- record time ----------------------------------------------------------------------------------
 
 
