@@ -106,6 +106,26 @@ class Context:
         return self._found
 
     @property
+    def own_root(self) -> str:
+        """Folder of the store, for whoever writes to it or reads in it without opening the store.
+
+        Raises:
+            Refused: it was found, and is not the one that was accepted at its path.
+        """
+        root = self.root
+        if self._found and self._store is None:
+            from remem.cli import places
+            from remem.objects.store import Store
+
+            # Its own settings are not asked: what they say may be what has to be mended.
+            store = Store(root, readonly=True, allow_network=True)
+            try:
+                places.check(store, here_file(self.settings))
+            finally:
+                store.close()
+        return root
+
+    @property
     def limit_b(self) -> int:
         """Bytes of the largest text that is taken; the store's own settings take part."""
         _ = self.root

@@ -146,5 +146,5 @@ def _filed(context: Context) -> Settings:
 
     kept = {k: v for k, v in context.environ.items() if not k.startswith("REMEM_")}
     settings = Settings({}, kept)
-    settings.use_store(context.root)
+    settings.use_store(context.own_root, found=context.found)
     return settings

@@ -96,7 +96,8 @@ def check(store: Store, listed: str) -> None:
     """Refuse a store that is not the one that was accepted at its path.
 
     An entry of an earlier version names the path alone.  It is completed where nothing speaks for
-    another store in the place of the accepted one.
+    another store in the place of the accepted one, whether the store has a value to be known by
+    or not: one that has may have lost the process that was about to list it.
 
     Raises:
         Refused: it is another one, or may be.
@@ -105,26 +106,21 @@ def check(store: Store, listed: str) -> None:
 
     path = os.path.realpath(store.root)
     entry = accepted(listed).get(path)
-    own = recognised.digest(store)
-    if entry and entry == own:
-        return
+    if entry == "":
+        against = doubt(store.root, listed)
+        if against:
+            raise Refused(
+                f"the store '{store.root}' may not be the one that you accepted: {against}",
+                hint=f"if it is yours, {ACCEPT}",
+            )
+        if store.readonly:
+            return
+        accept(store, listed, completing=True)
+        entry = accepted(listed).get(path)  # another process may have completed it first
     if entry is None:
         raise _not_accepted(store.root)
-    if entry == "" and not own:
-        against = doubt(store.root, listed)
-        if not against:
-            if not store.readonly:
-                accept(store, listed, completing=True)
-            return
-        raise Refused(
-            f"the store '{store.root}' may not be the one that you accepted: {against}",
-            hint=f"if it is yours, {ACCEPT}",
-        )
-    if entry == "":
-        with hold(os.path.dirname(listed), LOCK, wait_s=_LOCK_WAIT_S):
-            entry = accepted(listed).get(path)  # another process was completing it
-        if entry and entry == own:
-            return
+    if entry and entry == recognised.digest(store):
+        return
     raise Refused(
         f"the store '{store.root}' is another one than you accepted there",
         hint=f"a checkout or a clone may have put it there: bring yours back, or {ACCEPT}",

@@ -181,8 +181,8 @@ def rebuild(store: Store, *, progress: Callable[[str, int, int], None] | None = 
 
     began = time.monotonic()
     done = Projected()
-    fresh = lexical_path(store) + NEW
     with hold(store.locks_path, LOCK, wait_s=60.0):
+        fresh = lexical_path(store) + NEW  # a purge may have gone first, to another generation
         make_folder(store)
         shutil.rmtree(fresh, ignore_errors=True)
         try:

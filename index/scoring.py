@@ -249,8 +249,8 @@ class Hits:
         return list(islice(ranked, self._limit))
 
     def _best_of_array(self, np: ModuleType) -> list[Scored]:
-        docnos = np.flatnonzero(self._scores)
         assert self._scores is not None
+        docnos = np.flatnonzero(self._scores > 0)  # of truth values in a tenth of the time
         scores = self._scores[docnos]
         if len(docnos) > self._limit:
             place = len(docnos) - self._limit

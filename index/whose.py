@@ -9,7 +9,8 @@ else gives can be read as the owner's.
 
 Whose word a ref is follows from the entry of the log that brought its words, never from the object
 alone: a principal writes what it likes into a speaker.  What the store derived is the word of its
-evidence.
+evidence.  A pack only claims that something was derived, and from what: until the owner vouches for
+it, it is the word of the pack.
 
 Source: remem(7), WHOSE WORDS.
 """
@@ -22,8 +23,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.index.frame import safe
-from remem.objects import memories, refs, tombs
-from remem.objects.errors import RememError
+from remem.objects import links, memories, refs, tombs
+from remem.objects.errors import NotFound, RememError
 from remem.objects.model import Memory, Observation
 from remem.objects.scope import BUILT_IN, OWNER, UNKNOWN
 from remem.objects.views import WITHHELD
@@ -84,6 +85,8 @@ def of(reader: Reader, part: Part, state: refs.RefState, revision: bytes, obj: O
     status = refs.STATUSES[state.status]
     try:
         entry, vouched = _brought(reader, part, state, revision)
+        if entry.reason == links.LINK and (vouched or _is_believed(entry)):
+            entry, vouched, obj = _interrupted(reader, part, entry, vouched, obj)
         sources = _sources(reader, part, entry, vouched, obj)
     except RememError:
         return Whose((UNKNOWN,), status, UNKNOWN)
@@ -134,15 +137,41 @@ def _brought(
     found: refs.Entry | None = None
     vouched = False
     for entry in reader.entries(part, state):
-        own = entry.principal == OWNER and entry.origin is None
-        vouched = vouched or (own and entry.reason == refs.ACCEPTED)
         if found is not None and entry.new != wanted:
-            if found.reason not in _SAME_WORDS:
+            # A pack on its own word only claims to have said the same.
+            if found.reason not in _SAME_WORDS or not (vouched or _is_believed(found)):
                 break
             wanted = entry.new
+        own = entry.principal == OWNER and entry.origin is None
+        # What an undo had withheld comes back with this reason too, as low as it was.
+        believed = entry.reason == refs.ACCEPTED and entry.status in _BELIEVED
+        vouched = vouched or (own and believed)
         if entry.new == wanted:
             found = entry
     return (reader.entry(part, state.first) if found is None else found), vouched
+
+
+def _is_believed(entry: refs.Entry) -> bool:
+    """Whether an entry was made here, or came by a pack that the owner vouched for."""
+    if entry.origin is None:
+        return True
+    return entry.status == entry.origin.status and entry.status in _BELIEVED
+
+
+def _interrupted(
+    reader: Reader, part: Part, entry: refs.Entry, vouched: bool, obj: Obj
+) -> tuple[refs.Entry, bool, Obj]:
+    """What a fact that holds again goes back to: the store copied its words, whoever said them."""
+    before = obj.meta.get(links.RESUMES) if isinstance(obj, Memory) else None
+    if not isinstance(before, str):
+        return entry, vouched, obj
+    try:
+        state = reader.state(part, bytes.fromhex(before))
+    except ValueError:
+        state = None
+    if state is None or state.head is None:
+        raise NotFound("what it goes back to is gone")
+    return *_brought(reader, part, state, state.head), reader.object(part, state.head)
 
 
 def _sources(
@@ -153,9 +182,8 @@ def _sources(
     derived = isinstance(obj, Memory) and (
         principal in BUILT_IN or (principal == OWNER and obj.deriver.name != memories.STATED)
     )
-    if entry.origin is not None and not vouched and not derived:
-        if entry.status != entry.origin.status or entry.status not in _BELIEVED:
-            return (PACK,)
+    if not vouched and not _is_believed(entry):
+        return (PACK,)
     if isinstance(obj, Observation):
         names = [] if principal in _OWN else [principal]
         if obj.origin in (TOOL, UNTRUSTED) or (obj.origin == AGENT and not names):

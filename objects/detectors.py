@@ -16,8 +16,6 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from remem.objects import secret_commands
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -59,8 +57,11 @@ def possible(text: str) -> bool:
         if given and _runs_one(text):
             return True
     line = dashed or "/" in text or "|" in text or "_" in text or "@" in text or "=" in text
-    if line and secret_commands.possible(text):
-        return True
+    if line:
+        from remem.objects import secret_commands
+
+        if secret_commands.possible(text):
+            return True
     return _is_long(text) and _token_like(text)
 
 
@@ -171,6 +172,8 @@ def find(text: str) -> list[Span]:
             found = place(match)
             if found is not None and found[0] < found[1]:
                 spans.append((*found, kind))
+    from remem.objects import secret_commands
+
     spans += [(*span, "password") for span in secret_commands.find(text)]
     spans = _merged(spans)
     return _merged([*spans, *_by_library(text, spans)]) if has_run else spans

@@ -4,8 +4,9 @@ A pack claims who did what; nothing proves it.  Unless the owner says that it is
 evidence and claims to be weighed, and has none of his authority: what it calls verified or
 provisional counts as ``legacy_unverified``, so that no fact of it takes the place of one that
 stands here; what would act by itself (loops, tasks) waits as ``pending``; its pins, holds and other
-names of things are left out; what was verified or pinned here it does not change.  All words are
-looked at as those of a stranger, whoever is said to have spoken them.
+names of things are left out; of what stands here it changes only what packs alone have brought, and
+nobody has believed.  All words are looked at as those of a stranger, whoever is said to have spoken
+them.
 
 What was left out or lowered is counted (`Left`), so that the owner can be told how to accept it.
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 OWN_OPS = frozenset(refs.OP_CODE[op] for op in ("pin", "unpin", "hold", "unhold"))
 ACTS = frozenset(("loop", "task"))  # kinds of memories that do something by themselves
-HERE = "it was verified or pinned here; --trust lets a pack change it"
+HERE = "it was made, changed or believed here; --trust lets a pack change it"
 
 _PIN, _UNPIN = refs.OP_CODE["pin"], refs.OP_CODE["unpin"]
 _CLOSE, _REOPEN = refs.OP_CODE["close"], refs.OP_CODE["reopen"]
@@ -106,9 +107,20 @@ def believed(stated: int, here: int | None, trust: bool) -> int:
     return _LEGACY if stated in _LOWERED else stated
 
 
-def may_change(state: refs.RefState) -> bool:
-    """Whether a pack on its own word may change a ref that is here."""
-    return state.status != _VERIFIED and not state.flags & refs.PINNED
+def may_change(tx: Tx, part: Part, state: refs.RefState) -> bool:
+    """Whether a pack on its own word may change a ref that is here.
+
+    It may where packs alone brought the ref and all that became of it, but for links of its chain,
+    and nobody believed them.  What was made or changed here stands, and so does what a trusted pack
+    brought as verified or provisional.
+    """
+    if state.status in _LOWERED or state.flags & refs.PINNED:
+        return False
+    tx.flush()
+    return all(
+        entry.origin is not None or (entry.reason == chains.LINK and entry.prev != 0)
+        for entry in tx.reader.entries(part, state)
+    )
 
 
 def judged(tx: Tx, part: Part, obj: Obj | None, status: int) -> int:

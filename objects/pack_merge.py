@@ -299,7 +299,8 @@ class Merge:
             if not self.rules.trust:
                 self.sum.left.link(change)
             raise Outcome("skipped")  # links follow from the facts
-        if not (self.rules.trust or ends or forgotten or pack_authority.may_change(state)):
+        allowed = self.rules.trust or ends or forgotten
+        if not (allowed or pack_authority.may_change(self.tx, part, state)):
             self._anew(part, change)
             raise Outcome("skipped", pack_authority.HERE)
         stopped = change.ref in self.stopped or change.ref in self.rules.stopped
@@ -328,7 +329,9 @@ class Merge:
         if ends or not lives:
             status = ERASED
         elif change.status is None or change.back:
-            status = state.status
+            # Other words do not inherit what was believed of those before them.
+            other = head != state.head
+            status = believed(state.status, None, self.rules.trust or not other)
         else:
             status = believed(stated, state.status, self.rules.trust)
         if not self.rules.trust:

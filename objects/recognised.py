@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from remem.objects.tx import Tx
 
 ROW = b"known"  # in ``meta``
+ACTION = "known"  # of the row of the audit chain that tells when it was made
 VALUE_B = 32
 _CONTEXT = "remem list of accepted stores 1"
 
@@ -42,6 +43,7 @@ def make(store: Store) -> str:
     def put(tx: Tx) -> str:
         if not _digest(tx.txn):
             tx.txn.put("meta", ROW, os.urandom(VALUE_B))
+            tx.done(ACTION, 0)
         return _digest(tx.txn)
 
     nowhere = Scope(

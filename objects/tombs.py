@@ -79,6 +79,17 @@ def normal_value(text: str) -> str:
     return words.rstrip(_FINAL + " ") or " ".join(folded.split())
 
 
+# Kinds, roles, tools and names of `meta` that the program writes itself.  They tell nothing, and a
+# tombstone on such a word would keep out whatever is called that.
+OWN_WORDS = frozenset(
+    "assistant attachments author_email bash_history content_type create_time deletions duration"
+    " encoding exit_code files_changed fish_history git_branch insertions instead_of"
+    " instruction left_out model_slug"
+    " preference procedure record_type relation repeats statement timestamp tool_call tool_result"
+    " untrusted zsh_history".split()
+)
+
+
 def bare_value(text: str) -> str:
     """A value without what is put around it or into it so that it looks the same.
 
@@ -154,10 +165,10 @@ def named(tx: Tx, part: Part, names: Iterable[object]) -> bytes | None:
     """The ref whose tombstone keeps one of these from being stored beside a text, or None.
 
     Names, values, places: what is no text of its own but would bring one back.  What is no text,
-    and what does not tell enough (`is_telling`), is passed.
+    what does not tell enough (`is_telling`) and the program's own words are passed.
     """
     for name in names if tx.has_values else ():
-        if not isinstance(name, str) or not is_telling(bare_value(name)):
+        if not isinstance(name, str) or name in OWN_WORDS or not is_telling(bare_value(name)):
             continue
         ref = blocked(tx, part, name)
         if ref is not None:

@@ -53,7 +53,7 @@ def run(
 
 def in_force(context: Context, setting: Setting) -> tuple[Value | None, str]:
     """Value of a setting as this command sees it, and where it comes from."""
-    root = context.root  # the store's own file takes part
+    root = context.own_root  # the store's own file takes part
     value, origin = context.settings.origin(setting.key)
     if setting.key == "collection":
         return context.collection()
@@ -148,8 +148,8 @@ def _change(context: Context, key: str, value: str | None, *, user: bool) -> int
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         changed = _rewrite(path, key, kept)
     else:
-        fmt.check_format(context.root)
-        with hold(os.path.join(context.root, fmt.LOCKS), "config", wait_s=_LOCK_WAIT_S):
+        fmt.check_format(root := context.own_root)
+        with hold(os.path.join(root, fmt.LOCKS), "config", wait_s=_LOCK_WAIT_S):
             changed = _rewrite(path, key, kept)
     if not changed and kept is None:
         raise NotFound(f"'{path}' does not set '{key}'")

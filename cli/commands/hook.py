@@ -39,6 +39,8 @@ def run(
     of_claude = project or with_context
     if action in ("status", "print") and (shells or dry_run or everywhere or of_claude):
         raise UsageError(f"{action} takes no options")
+    if action in ("install", "print"):
+        _ = context.own_root  # what hooks name they trust from then on
     place = place_of(
         context, shells, everywhere=everywhere, project=project, with_context=with_context
     )

@@ -52,7 +52,7 @@ def _answer(context: Context, event: str, given: Event) -> bytes:
     if event in claude.KEEPS and _left_out(context, given.cwd):
         return b""
     if event == "post-tool-use":
-        claude.append(context.root, given.session_id, claude.records(given, collection))
+        claude.append(context.own_root, given.session_id, claude.records(given, collection))
         return b""
     import msgspec
 

@@ -119,6 +119,33 @@ def test_a_short_or_common_word_blocks_itself_alone(run: Runner, word: str) -> N
         run("add", plain, code=0)
 
 
+@pytest.mark.parametrize(
+    ("word", "options"),
+    [
+        ("tool_result", ["--kind", "tool_result"]),
+        ("assistant", ["--speaker", "assistant"]),
+    ],
+)
+def test_what_the_program_calls_things_by_goes_on(
+    run: Runner, word: str, options: list[str]
+) -> None:
+    run("forget", "--now", run.add(word), code=0)
+    run("add", word, code=3)
+    run("add", "Compiled eleven crates.", *options, code=0)
+    run("forget", "--now", run.add("zimtstern_haus"), code=0)
+    run("add", "Compiled twelve crates.", options[0], "zimtstern_haus", code=3)
+
+
+@pytest.mark.parametrize("key", ["exit_code", "git_branch"])
+def test_names_of_what_came_along_go_on(run: Runner, key: str) -> None:
+    run("forget", "--now", run.add(key), code=0)
+    line = json.dumps({"text": "the build ended", "meta": {key: 1}})
+    assert run("add", "--jsonl", "-", "--json", stdin=line + "\n", code=0).json["new"] == 1
+    run("forget", "--now", run.add("zimtstern_haus"), code=0)
+    line = json.dumps({"text": "the build began", "meta": {"zimtstern_haus": 1}})
+    assert "blocked" in run("add", "--jsonl", "-", "--json", stdin=line + "\n").out
+
+
 def test_an_alias_goes_with_the_name_that_was_forgotten(run: Runner) -> None:
     gone = run.add("Grimbleshanks sleeps in the attic")
     run.add("Ann Lee feeds the cat")

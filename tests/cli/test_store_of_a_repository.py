@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Runner
+from tests.cli.conftest import Result, Runner
 
 GIT = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
 
@@ -54,9 +55,11 @@ def listed(run: Runner) -> Path:
     return run.home / ".config" / "remem" / "here"
 
 
-def old_list(run: Runner, store: Path) -> None:
-    """The list as earlier versions wrote it, and a store without what it is known by."""
+def old_list(run: Runner, store: Path, *, valued: bool = False) -> None:
+    """The list as earlier versions wrote it, and a store with or without what it is known by."""
     listed(run).write_text(f"{store}\n")
+    if valued:
+        return
     strip = (
         "import sys\n"
         "from remem.objects import recognised\n"
@@ -156,10 +159,11 @@ def test_another_store_at_an_accepted_path(free: Runner, other: Runner, fresh: b
     free("add", "accepted", code=0)
 
 
-def test_an_entry_of_an_earlier_version_is_completed(free: Runner) -> None:
+@pytest.mark.parametrize("valued", [False, True], ids=["without", "valued"])
+def test_an_entry_of_an_earlier_version_is_completed(free: Runner, valued: bool) -> None:
     store = free.cwd / ".remem"
     free("init", "--here", code=0)
-    old_list(free, store)
+    old_list(free, store, valued=valued)
     assert free("recall", "anything").code == 1  # reading does not refuse it
     free("add", "mine", code=0)
     digest, path = listed(free).read_text().split()
@@ -169,32 +173,172 @@ def test_an_entry_of_an_earlier_version_is_completed(free: Runner) -> None:
     assert free("recall", "mine").code == 3
 
 
-@pytest.mark.parametrize("against", ["tracked", "mode", "later", "known"])
+@pytest.mark.parametrize("valued", [False, True], ids=["without", "valued"])
+@pytest.mark.parametrize("against", ["tracked", "mode", "later"])
 def test_an_entry_of_an_earlier_version_is_not_completed_where_something_speaks_against_it(
-    free: Runner, against: str
+    free: Runner, against: str, valued: bool
 ) -> None:
     store = free.cwd / ".remem"
     free("init", "--here", code=0)
-    old_list(free, store)
+    old_list(free, store, valued=valued)
     if against == "tracked":
         repository(free.cwd)
         git(free.cwd, "add", "-f", ".remem/FORMAT")
     elif against == "mode":
         (store / "canon" / "g1" / "data.mdb").chmod(0o644)
-    elif against == "later":
-        os.utime(listed(free), (1e9, 1e9))
     else:
-        shutil.rmtree(store)
-        free("init", "--here", code=0)
-        listed(free).write_text(f"{store}\n")
-    assert "than you accepted" in (refused := free("add", "x", code=3)).err or (
-        "may not be the one that you accepted" in refused.err
-    )
+        os.utime(listed(free), (1e9, 1e9))
+    assert "may not be the one that you accepted" in free("add", "x", code=3).err
     assert len(listed(free).read_text().split()) == 1
     if against == "tracked":
         git(free.cwd, "rm", "-q", "--cached", ".remem/FORMAT")
     free("init", "--here", code=0)
     free("add", "x", code=0)
+
+
+ACCEPT_KILLED = """
+import os, sys
+from remem.cli import places
+from remem.objects.store import Store
+places.fmt.write_file = lambda *given: os._exit(9)
+places.accept(Store(sys.argv[1]), sys.argv[2], completing=len(sys.argv) > 3)
+"""
+
+
+@pytest.mark.parametrize("completing", [True, False], ids=["completing", "accepting"])
+def test_a_kill_between_the_value_and_the_list_costs_nobody_the_store(
+    free: Runner, completing: bool
+) -> None:
+    store = free.cwd / ".remem"
+    free("init", "--here", code=0)
+    free("add", "mine", code=0)
+    old_list(free, store)
+    words = [str(store), str(listed(free)), *(["completing"] if completing else [])]
+    killed = subprocess.run([sys.executable, "-c", ACCEPT_KILLED, *words], check=False)
+    assert killed.returncode == 9
+    assert listed(free).read_text() == f"{store}\n"
+    assert "known" in actions(free)  # the value is there, what the list should say is not
+    assert "mine" in free("recall", "mine", code=0).out
+    free("add", "again", code=0)
+    assert len(listed(free).read_text().split()[0]) == 64
+    assert actions(free).count("known") == 2  # of init, and of what was killed: none is made again
+
+
+def actions(run: Runner) -> list[str]:
+    rows = json.loads(run("audit", "--json", code=0).out)
+    return [row["action"] for row in rows]
+
+
+def test_the_value_that_a_store_is_known_by_has_its_row_in_the_audit_chain(free: Runner) -> None:
+    free("init", "--here", code=0)
+    assert actions(free) == ["known"]
+    free("init", "--here", code=0)  # nothing is changed
+    assert actions(free) == ["known"]
+    free("verify", code=0)
+
+
+CALL = {
+    "session_id": "s1",
+    "tool_name": "Bash",
+    "tool_input": {"command": "cat notes.txt"},
+    "tool_response": {"stdout": "very private output"},
+}
+
+
+def hook(run: Runner, env: dict[str, str] | None = None) -> Result:
+    call = json.dumps({**CALL, "cwd": str(run.cwd)})
+    return run("hook-event", "claude", "post-tool-use", stdin=call, code=0, env=env)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """What lies in a store, but for the lock files that every reader of one touches."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "lock.mdb"
+    }
+
+
+def test_a_hook_keeps_nothing_in_another_store_at_an_accepted_path(
+    free: Runner, other: Runner
+) -> None:
+    store = free.cwd / ".remem"
+    free("init", "--here", code=0)
+    hook(free)
+    kept = files(store)
+    assert any(b"very private output" in data for data in kept.values())  # the control
+    shutil.move(store, free.home / "kept")
+    other("--store", other.home / "s", "add", "planted", code=0)
+    shutil.copytree(other.home / "s", store)
+    before = files(store)
+    said = hook(free)
+    assert (said.out, said.err) == ("", "")  # it stands in nobody's way
+    assert files(store) == before
+    log = free.home / ".local" / "state" / "remem" / "hook.log"
+    assert "another one than you accepted" in log.read_text()
+    assert "very private" not in log.read_text()
+    shutil.rmtree(store)
+    shutil.move(free.home / "kept", store)  # one's own, brought back
+    hook(free)
+    assert sum(data.count(b"very private output") for data in files(store).values()) == 2
+
+
+def test_settings_are_neither_read_nor_kept_in_another_store_at_an_accepted_path(
+    free: Runner, other: Runner
+) -> None:
+    store = free.cwd / ".remem"
+    free("init", "--here", code=0)
+    free("config", "set", "recall.limit", "5", code=0)
+    assert free("config", "get", "recall.limit", code=0).out == "5\n"
+    shutil.move(store, free.home / "kept")
+    other("--store", other.home / "s", "add", "planted", code=0)
+    shutil.copytree(other.home / "s", store)
+    (store / "config.toml").write_text("[recall]\nlimit = 7\n")
+    before = files(store)
+    for words in ("set recall.limit 6", "unset recall.limit", "get recall.limit", "list"):
+        refused = free("config", *words.split(), code=3)
+        assert refused.out == "" and "another one than you accepted" in refused.err
+    assert files(store) == before
+    assert free("config", "path", code=0).out == f"{store}/config.toml\n"
+    free("config", "set", "--user", "recall.limit", "4", code=0)
+    assert free("--store", store, "config", "get", "recall.limit", code=0).out == "7\n"
+
+
+def test_no_hook_is_installed_for_another_store_at_an_accepted_path(
+    free: Runner, other: Runner
+) -> None:
+    store = free.cwd / ".remem"
+    free("init", "--here", code=0)
+    assert str(store) in free("hook", "print", "zsh", code=0).out
+    shutil.move(store, free.home / "kept")
+    other("--store", other.home / "s", "add", "planted", code=0)
+    shutil.copytree(other.home / "s", store)
+    for words in (("print", "zsh"), ("install", "shell", "--zsh")):
+        refused = free("hook", *words, code=3)
+        assert refused.out == "" and "another one than you accepted" in refused.err
+    assert not (free.home / ".zshrc").exists()
+    free("hook", "uninstall", "shell", "--zsh", code=0)  # taking away is always free
+
+
+def test_a_setting_that_keeps_a_store_from_opening_can_be_mended(free: Runner) -> None:
+    free("init", "--here", code=0)
+    config = free.cwd / ".remem" / "config.toml"
+    config.write_text("[disk]\nmap_mib = 99999999999\n")
+    assert free("add", "x").code != 0  # the control
+    free("config", "unset", "disk.map_mib", code=0)
+    free("add", "x", code=0)
+
+
+def test_a_hook_opens_no_store_that_was_named(free: Runner) -> None:
+    free("init", "--here", code=0)
+    seen = {}
+    for how, env in (("named", {"REMEM_STORE": str(free.cwd / ".remem")}), ("found", {})):
+        said = hook(free, env={**env, "PYTHONPROFILEIMPORTTIME": "1"}).err
+        seen[how] = {line.rpartition("|")[2].strip() for line in said.splitlines()}
+    heavy = {"lmdb", "remem.objects.store", "remem.objects.recognised", "remem.cli.places"}
+    assert heavy <= seen["found"]  # the control
+    assert not heavy & seen["named"]
+    assert not {"numpy", "rich", "typer", "tomlkit"} & (seen["found"] | seen["named"])
 
 
 def test_a_store_below_a_file_of_the_same_name_that_git_tracks_is_ones_own(free: Runner) -> None:

@@ -21,6 +21,7 @@ from remem.objects import (
     instant,
     loops,
     memories,
+    pack_authority,
     pins,
     review,
     revise,
@@ -33,7 +34,7 @@ from remem.objects.pack_import import import_pack
 from remem.objects.pack_write import export
 from remem.objects.scope import Actor, Grant
 from remem.objects.views import Eye, Lens
-from tests.objects.world import GRANT, OWNER, SCOPE, World
+from tests.objects.world import GRANT, OWNER, SCOPE, World, at
 
 BOT = Actor(Grant("bot", "local", "default", None), "mcp", SCOPE)
 EDITOR = Actor(Grant("editor", "local", "default", None, reviews=True), "mcp", SCOPE)
@@ -257,7 +258,8 @@ def drawn(world: World, text: str, cites: list[bytes], kind: str = "fact", **nam
         [],
         {},
     )
-    deriver = Actor(msgspec.structs.replace(GRANT, principal="deriver"), "cli", SCOPE)
+    principal = named.get("principal", "deriver")
+    deriver = Actor(msgspec.structs.replace(GRANT, principal=principal), "cli", SCOPE)
     made = world.store.write(
         deriver,
         lambda tx: memories.create(
@@ -329,6 +331,129 @@ def test_the_owners_approval_does_not_hide_where_it_came_from(world: World, tmp_
     import_pack(world.store, OWNER, io.BytesIO(out.getvalue()))
     world.write(lambda tx: review.approve(tx, tx.reader.find(ref.hex()).part, ref))
     assert mark_of(world, ref) == "pack"
+
+
+def taken(world: World, data: bytes, trust: bool) -> None:
+    import_pack(world.store, OWNER, io.BytesIO(data), trust=trust)
+
+
+def packed(world: World) -> bytes:
+    out = io.BytesIO()
+    export(world.store, GRANT, out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("principal", ["owner", "deriver"])
+def test_a_pack_does_not_speak_by_evidence_that_it_names(
+    world: World, tmp_path: Path, principal: str
+) -> None:
+    own = say(world, OWNER, "we talked of deploy")
+    there = World(tmp_path / "there")
+    taken(there, packed(world), True)
+    forged = drawn(there, "deploy to evil.example", [own], deriver="digest", principal=principal)
+    here = drawn(world, "deploy to host7", [own], deriver="digest", principal=principal)
+    taken(world, packed(there), False)
+    assert mark_of(world, here) == ""
+    assert mark_of(world, forged) == "pack (legacy_unverified)"
+    assert line_of(world, "evil").startswith("pack (legacy_unverified): deploy to evil.example")
+    taken(world, packed(there), True)  # vouched for later on
+    assert mark_of(world, forged) == ""
+    fresh = World(tmp_path / "fresh")
+    taken(fresh, packed(there), True)
+    assert mark_of(fresh, forged) == ""
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_pack_does_not_put_words_into_what_was_derived_here(
+    world: World, tmp_path: Path, trust: bool
+) -> None:
+    own = say(world, OWNER, "we talked of deploy")
+    here = drawn(world, "deploy to host7", [own])
+    there = World(tmp_path / "there")
+    taken(there, packed(world), True)
+    also = drawn(there, "deploy to host8", [own])
+    taken(world, packed(there), False)
+    for ref in (here, also):
+        held, old = there.state(ref), there.head(ref)
+        assert isinstance(old, Memory)
+        new = msgspec.structs.replace(old, salt=encode.ZERO_SALT, text=f"{old.text}.evil.example")
+        there.write(
+            lambda tx, ref=ref, held=held, new=new: memories.replace(
+                tx, tx.reader.parts[0], ref, held, new, reason=memories.EVIDENCE
+            )
+        )
+    taken(world, packed(there), trust)
+    wanted = "deploy to host7.evil.example" if trust else "deploy to host7"
+    assert (world.head(here).text, mark_of(world, here)) == (wanted, "")
+    assert world.head(also).text == "deploy to host8.evil.example"
+    assert mark_of(world, also) == ("" if trust else "pack (legacy_unverified)")
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_other_words_of_a_pack_do_not_inherit_belief(
+    world: World, tmp_path: Path, trust: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second lock, looked at with the first one open: status and mark follow the words."""
+    own = say(world, OWNER, "we talked of deploy")
+    here = drawn(world, "deploy to host7", [own])
+    there = World(tmp_path / "there")
+    taken(there, packed(world), True)
+    held, old = there.state(here), there.head(here)
+    assert isinstance(old, Memory)
+    new = msgspec.structs.replace(old, salt=encode.ZERO_SALT, text="deploy to evil.example")
+    there.write(
+        lambda tx: memories.replace(
+            tx, tx.reader.parts[0], here, held, new, reason=memories.EVIDENCE
+        )
+    )
+    monkeypatch.setattr(pack_authority, "may_change", lambda *_: True)
+    taken(world, packed(there), trust)
+    assert world.head(here).text == "deploy to evil.example"
+    assert mark_of(world, here) == ("" if trust else "pack (legacy_unverified)")
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_an_undone_import_comes_back_as_what_it_was(
+    world: World, tmp_path: Path, trust: bool
+) -> None:
+    there = World(tmp_path / "there")
+    ref = state(there, OWNER, "the deploy host is host7", "deploy", "host", "host7")
+    say(world, OWNER, "hello")
+    taken(world, packed(there), False)
+    world.undo()
+    taken(world, packed(there), trust)
+    assert world.log(ref)[-1].reason == "trusted"
+    assert mark_of(world, ref) == ("" if trust else "pack (legacy_unverified)")
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_what_holds_again_is_the_word_of_who_said_it(
+    world: World, tmp_path: Path, trust: bool
+) -> None:
+    one, two = World(tmp_path / "one"), World(tmp_path / "two")
+    between = {"starts": at(2021), "ends": at(2022)}
+    state(one, OWNER, "the deploy host is evil", "deploy", "host", "evil", starts=at(2020))
+    state(two, OWNER, "the deploy host is host9", "deploy", "host", "host9", **between)
+    state(world, OWNER, "the deploy host was host1", "deploy", "host", "host1", starts=at(2019))
+    mark = "" if trust else "pack (legacy_unverified)"
+    taken(world, packed(one), trust)
+    taken(world, packed(two), trust)
+    told = {hit.ref: hit for hit in ask(world, view="history") if "evil" in hit.obj.text}
+    made_here = [ref for ref in told if world.log(ref)[0].origin is None]
+    assert len(made_here) == 1  # the copy that holds again
+    assert {hit.whose.mark for hit in told.values()} == {mark}
+
+
+def test_what_an_agent_said_is_his_when_it_holds_again(world: World) -> None:
+    for who, name in ((BOT, "host"), (OWNER, "port")):
+        state(world, who, f"the deploy {name} is one", "deploy", name, "one", starts=at(2020))
+        between = {"starts": at(2021), "ends": at(2022)}
+        state(world, OWNER, f"the deploy {name} is two", "deploy", name, "two", **between)
+    one = [hit for hit in ask(world, view="history") if hit.obj.text.endswith("is one")]
+    assert {(hit.obj.text, hit.whose.mark) for hit in one} == {
+        ("the deploy host is one", "bot (provisional)"),
+        ("the deploy port is one", ""),
+    }
 
 
 # -- sizes ----------------------------------------------------------------------------------------

@@ -10,9 +10,14 @@ import pytest
 
 from remem.objects import (
     aliases,
+    correct,
+    encode,
+    forget,
+    holds,
     instant,
     keys,
     loops,
+    memories,
     pack_authority,
     pins,
     quarantine,
@@ -24,13 +29,16 @@ from remem.objects import (
     undo,
 )
 from remem.objects.admit import admit
+from remem.objects.derive import engine
 from remem.objects.fsck import verify
-from remem.objects.model import Incoming, Scope
+from remem.objects.model import Incoming, Memory, Scope
 from remem.objects.pack_import import import_pack
 from remem.objects.pack_merge import ImportSum
 from remem.objects.pack_write import export
+from remem.objects.reader import Found
 from remem.objects.scope import Actor, Grant
 from remem.objects.store import Store
+from remem.objects.tx import Tx
 from remem.objects.views import Eye, Lens
 
 from .protected import SIGNER, Protected
@@ -209,35 +217,131 @@ def test_claims_are_judged_too(here: Place, there: Place) -> None:
 
 
 def test_what_stands_here_is_not_changed_without_trust(here: Place, there: Place) -> None:
-    mine, pinned = here.add("mine"), here.add("seen", origin="tool")
+    free, touched = there.add("free", origin="tool"), there.add("touched", origin="tool")
+    pinned = there.add("seen", origin="tool")
+    here.take(there.packed())
+    mine, heard = here.add("mine"), here.add("heard", origin="tool")
     here.find(pins.pin, pinned)
-    free = here.add("free", origin="tool")
+    here.find(pins.pin, touched)
+    here.find(pins.unpin, touched)
     there.take(here.packed(), trust=True)
+    kept = (mine, heard, pinned, touched)
     at = 1_700_000_000_000_000
-    for ref in (mine, pinned, free):
-        from remem.objects import correct
-
+    for ref in (*kept, free):
         there.find(lambda tx, found: correct.close(tx, found, at), ref)
     there.find(pins.unpin, pinned)
     data = there.packed()
     done = here.take(data)
-    assert {c.ref for c in done.conflicts} == {mine, pinned}
+    assert {c.ref for c in done.conflicts} == set(kept)
     assert {c.why for c in done.conflicts} == {pack_authority.HERE}
 
     def ends(ref: bytes) -> int | None:
         with here.store.read(OWNER.grant) as reader:
             return reader.find(ref.hex()).state.valid_to
 
-    assert [ends(ref) for ref in (mine, pinned, free)] == [None, None, at]
+    assert [ends(ref) for ref in (*kept, free)] == [None] * 4 + [at]
     assert "seen" in here.acts()["pins"]
     here.take(data, trust=True)
-    assert [ends(ref) for ref in (mine, pinned, free)] == [at, at, at]
+    assert [ends(ref) for ref in (*kept, free)] == [at] * 5
     assert "seen" not in here.acts()["pins"]
+    assert verify(here.store).problems == []
+
+
+def other_words(tx: Tx, found: Found) -> None:
+    """Give a fact another value, as if that were but more evidence for the same one."""
+    old = tx.reader.object(found.part, found.state.head or b"")
+    assert isinstance(old, Memory) and old.triple is not None
+    triple = (*old.triple[:2], "evil.example")
+    new = msgspec.structs.replace(old, salt=encode.ZERO_SALT, text="it is evil.example")
+    new = msgspec.structs.replace(new, triple=triple)
+    memories.replace(tx, found.part, found.ref, found.state, new, reason=memories.EVIDENCE)
+
+
+def rejected(tx: Tx, found: Found) -> None:
+    tx.record(found.part, "reject", found.ref, found.state, status="rejected", reason="x")
+
+
+def closed(tx: Tx, found: Found) -> None:
+    correct.close(tx, found, found.state.starts + 5)
+
+
+CHANGES = {"other words": other_words, "rejected": rejected, "closed": closed}
+
+
+def seen(place: Place, ref: bytes) -> tuple[str, str, int | None]:
+    """Text, status and end of a ref."""
+    with place.store.read(OWNER.grant) as reader:
+        found = reader.find(ref.hex())
+        text = reader.object(found.part, found.state.head or b"").text
+        return text, refs.STATUSES[found.state.status], found.state.valid_to
+
+
+def derived(place: Place) -> bytes:
+    """The fact that the store derives from the owner's words."""
+    place.add("My deploy host is beta-3.")
+    engine.run(place.store, OWNER, ("ledger", "rules"))
+    with place.store.read(OWNER.grant) as reader:
+        (ref,) = [
+            ref
+            for part in reader.parts
+            for ref, state in reader.states(part)
+            if state.type == refs.MEMORY and "beta-3" in reader.object(part, state.head or b"").text
+        ]
+    assert place.status(ref) == "provisional"
+    return ref
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("restored", [False, True])
+def test_what_the_owners_words_became_is_not_changed_without_trust(
+    here: Place, tmp_path: Path, name: str, restored: bool
+) -> None:
+    ref = derived(here)
+    if restored:  # from a pack of his own it is his as before
+        data, here = here.packed(), Place(tmp_path / "restored")
+        here.take(data, trust=True)
+    other = Place(tmp_path / "other")
+    other.take(here.packed(), trust=True)
+    before = seen(here, ref)
+    other.find(CHANGES[name], ref)
+    data = other.packed()
+    done = here.take(data)
+    assert [(c.ref, c.why) for c in done.conflicts] == [(ref, pack_authority.HERE)]
+    assert (done.new, done.skipped, seen(here, ref)) == (0, 1, before)
+    here.take(data, trust=True)
+    assert seen(here, ref) == seen(other, ref) != before
+    assert verify(here.store).problems == []
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_packs_alone_brought_is_changed_by_them_and_stays_low(
+    here: Place, there: Place, name: str
+) -> None:
+    ref = there.fact("beta-3", 10)
+    here.take(there.packed())
+    mine = here.fact("alpha-1", 20)  # links the chain: no change of what the pack brought
+    with here.store.read(OWNER.grant) as reader:
+        assert reader.find(ref.hex()).state.replaced_by == mine
+    there.find(CHANGES[name], ref)
+    done = here.take(there.packed())
+    assert (done.new, done.conflicts) == (1, [])
+    text, status, _ = seen(here, ref)
+    assert text == seen(there, ref)[0]
+    assert status == ("rejected" if name == "rejected" else "legacy_unverified")
+    assert seen(here, mine)[1:] == ("verified", None)
+    assert verify(here.store).problems == []
+
+
+def test_a_pack_still_forgets_what_was_forgotten_there(here: Place, tmp_path: Path) -> None:
+    ref = derived(here)
+    other = Place(tmp_path / "other")
+    other.take(here.packed(), trust=True)
+    other.find(lambda tx, found: forget.forget(tx, found.part, found.ref, reason="asked"), ref)
+    assert here.take(other.packed()).erased == 1
+    assert here.status(ref) == "erased"
 
 
 def test_a_hold_of_a_pack_keeps_nothing_here(here: Place, there: Place) -> None:
-    from remem.objects import forget, holds
-
     ref = there.add("not to be forgotten")
     there.find(lambda tx, found: holds.hold(tx, found.part, found.ref), ref)
     here.take(there.packed())
