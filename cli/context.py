@@ -77,6 +77,8 @@ class Context:
         if not self.settings.flag("quiet") and sys.stderr is not None:
             from remem.cli.plain import visible
 
+            if self.wrote:  # in one pipe, both stand in the order in which they were said
+                sys.stdout.flush()
             sys.stderr.write(f"remem: {visible(text)}\n")
 
     def detail(self, text: str) -> None:

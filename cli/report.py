@@ -9,6 +9,7 @@ Source: remem(1), OUTPUT.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from remem.cli.plain import visible
@@ -51,6 +52,9 @@ def report(error: Exception, words: Sequence[str] = (), context: Context | None 
     told = told_of(error)
     # A message may quote what was given, and that may be a secret.
     told.message, told.hint = clean(told.message)[0], clean(told.hint)[0]
+    if context is not None and context.wrote:
+        with suppress(OSError, ValueError):  # who reads it may be gone
+            sys.stdout.flush()
     sys.stderr.write(f"remem: {visible(told.message)}\n")
     if told.hint:
         sys.stderr.write(f"hint: {visible(told.hint)}\n")

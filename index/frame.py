@@ -49,8 +49,10 @@ def safe(text: str) -> str:
         One line without characters that do not print.
     """
     flat = " ".join(text.split())
-    if not flat.isprintable():
-        flat = "".join(c if c.isprintable() or c in _JOINERS else escape(c) for c in visible(flat))
+    if not flat.isascii() or not flat.isprintable():
+        flat = visible(flat)  # some of what no reader sees counts as printable
+        if not flat.isprintable():
+            flat = "".join(c if c.isprintable() or c in _JOINERS else escape(c) for c in flat)
     if _looks_like_mark(text) or _looks_like_mark(flat):
         flat = flat.translate(_ANGLES)
     if "[" in flat or not flat.isascii():

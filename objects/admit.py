@@ -29,6 +29,8 @@ _LIMIT_HINT = "split it, or raise admission.max_mib in config.toml"
 
 # What nobody can see any more: saying it again is new evidence, never silently "known".
 _GONE = frozenset(refs.STATUS_CODE[s] for s in ("erased", "rejected", "expired"))
+# What words claimed for the owner are while nobody vouched for the pack that brought them.
+_FOREIGN = frozenset(("legacy_unverified", "quarantined"))
 
 
 class Admitted(msgspec.Struct, frozen=True, gc=False):
@@ -125,7 +127,7 @@ def admit(
         if known is not None and tombs.blocks(tx, part, known):
             tx.refuse("add", "tombstone", part.number, known)
             return Admitted(known, known, "blocked", Receipt("blocked", ["tombstone"]))
-        if known is not None and _still_there(tx, part, known):
+        if known is not None and _still_there(tx, part, known) and not _foreign(tx, part, known):
             return Admitted(_head_of(tx, part, known), known, "known", receipt)
     source = None
     if record.source_uri or record.source_id or record.tool:
@@ -167,7 +169,9 @@ def admit(
             break
         state = refs.decode_state(stored)
         told = asserted is not None or source is not None
-        if _holds(tx, part, state, object_id) or (told and not _gone(tx, state)):
+        # What a stranger's pack says in the owner's name does not stand for the owner's own words.
+        own = receipt.status != "verified" or refs.STATUSES[state.status] not in _FOREIGN
+        if own and (_holds(tx, part, state, object_id) or (told and not _gone(tx, state))):
             return Admitted(object_id, ref, "known", receipt)
         # Said again after it was replaced, or forgotten and let back: new evidence, of now, unless
         # that was said already.
@@ -212,6 +216,12 @@ def _kept_for_good(tx: Tx, part: Part, note: Observation, limit_b: int) -> bytes
     ref = tx.reader.ref_of(part, object_id)
     state = tx.reader.state(part, ref)
     return ref if state is not None and _holds(tx, part, state, object_id) else None
+
+
+def _foreign(tx: Tx, part: Part, ref: bytes) -> bool:
+    """Whether a pack that nobody vouched for brought it: such a claim to a source is no claim."""
+    state = tx.reader.state(part, ref)
+    return state is not None and refs.STATUSES[state.status] == "legacy_unverified"
 
 
 def _still_there(tx: Tx, part: Part, ref: bytes) -> bool:

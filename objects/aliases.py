@@ -53,11 +53,15 @@ def add(tx: Tx, part: Part, name: str, stands: str) -> str:
 
     Raises:
         ScopeRefused: only the owner does so.
-        BadInput: a name is empty or too long.
+        BadInput: a name is empty or too long, or holds a secret.
         Refused: the other name stands for this one.
     """
+    from remem.objects import redact
+
     _check_owner(tx, part)
     for one in (name, stands):
+        if redact.scan(one).changed:  # names are kept and shown in clear
+            raise BadInput("a secret or a private region cannot be a name")
         if not chains.fold(one) or len(one.encode("utf-8", "surrogatepass")) > MAX_NAME_B:
             raise BadInput(f"'{one[:60]}' cannot be a name: it is empty or too long")
     tombs.check_names(tx, part, (name, stands), "alias")

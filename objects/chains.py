@@ -138,7 +138,7 @@ def put(
     key = chain_key(tx.reader, part, memory.triple, single=single)
     chain = held.of(tx.reader, part, key)
     waits = status in withheld.NAMES
-    known = None if waits else _known(tx, part, chain, memory, starts)
+    known = None if waits else _known(tx, part, chain, memory, starts, status)
     if known is not None:
         founder = next((m for m in chain if m.ref.hex() == known.memory.meta.get(RESUMES)), known)
         _attach(tx, part, founder, memory, starts, status)
@@ -193,13 +193,21 @@ def _create(
 # -- repeats and interruptions ------------------------------------------------------------------
 
 
-def _known(tx: Tx, part: Part, chain: list[Member], memory: Memory, starts: int) -> Member | None:
-    """The fact that says the same of the same time already."""
+def _known(
+    tx: Tx, part: Part, chain: list[Member], memory: Memory, starts: int, status: str
+) -> Member | None:
+    """The fact that says the same of the same time already.
+
+    One of a pack that nobody vouched for stands for no other: what is believed more is said anew.
+    """
+    foreign = refs.STATUS_CODE["legacy_unverified"]
     assert memory.triple is not None
     same = canonical(tx.reader, part, memory.triple[2])
     for member in holding(chain, starts):
         triple = member.memory.triple
         if triple is None or canonical(tx.reader, part, triple[2]) != same:
+            continue
+        if member.state.status == foreign and status != "legacy_unverified":
             continue
         if member.state.starts > starts or len(member.memory.cites) >= MAX_CITES:
             continue  # it said something else then, or has evidence enough

@@ -125,11 +125,19 @@ def _joined(text: str) -> str:
 
 
 _TAGS = re.compile("(?:[\U000e0020-\U000e007e][^\U000e0020-\U000e007e]*){4}")
-_UNSEEN = re.compile(  # characters of the category Cf
-    "[\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
+_UNSEEN = re.compile(  # characters of the category Cf, fillers, and selectors of a form
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
+    "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
     "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]"
 )
+
+
+# Variation selectors, each of which can stand for a byte; a picture or a letter takes one.
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_LOW_SELECTORS = re.compile("[\ufe00-\ufe0f]{16,}")
+_READABLE = re.compile(r"[ -~\t\n\r]{8,}")
+_LETTERS = 4  # of a readable run, at least: selectors of rare letters decode to signs, not to these
 
 
 def _plain(text: str) -> str:
@@ -141,10 +149,31 @@ def _plain(text: str) -> str:
 
 
 def _hidden(text: str) -> list[str]:
-    """Text in characters that no reader sees (Unicode tags) is addressed to a machine."""
+    """Text in characters that no reader sees (tags, selectors) is addressed to a machine."""
     if text.isascii():
         return []
-    return ["hidden"] if _TAGS.search(text) else []
+    return ["hidden"] if _TAGS.search(text) or _in_selectors(text) else []
+
+
+def _in_selectors(text: str) -> bool:
+    """Whether the variation selectors of a text spell readable text, in bytes or half bytes."""
+    found = _SELECTORS.findall(text)
+    if len(found) < 8:
+        return False
+    told = bytes(ord(c) - (0xFE00 if c < "\uff00" else 0xE00F0) for c in found)
+    if _reads(told):
+        return True
+    for run in _LOW_SELECTORS.findall(text):
+        halves = "".join(f"{ord(c) - 0xFE00:x}" for c in run)
+        if _reads(bytes.fromhex(halves[: len(halves) & ~1])):
+            return True
+    return False
+
+
+def _reads(data: bytes) -> bool:
+    """Whether eight or more characters of readable text stand in a row."""
+    runs = _READABLE.findall(data.decode("latin-1"))
+    return any(sum(c.isalpha() for c in run) >= _LETTERS for run in runs)
 
 
 # -- sentences ----------------------------------------------------------------------------------

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remem.objects.errors import UsageError
-from remem.objects.scope import check_name
+from remem.objects.scope import TOKEN_PREFIX, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 CAPABILITIES = ("read", "write", "propose", "review")
 PARTS = ("tenant", "profile", "collection", "agent", "session")
-TOKEN_PREFIX = "remem_"
 ALL = "*"
 
 _ESCAPES = (("%", "%25"), ("/", "%2F"), ("*", "%2A"))

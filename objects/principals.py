@@ -24,7 +24,6 @@ from remem.objects.model import Scope
 from remem.objects.patterns import (
     CAPABILITIES,
     PARTS,
-    TOKEN_PREFIX,
     Pattern,
     capabilities,
     parse,
@@ -38,6 +37,7 @@ from remem.objects.scope import (
     DEFAULT_TENANT,
     OWNER,
     RESERVED,
+    TOKEN_PREFIX,
     UNKNOWN,
     Actor,
     Grant,

@@ -32,6 +32,8 @@ DEFAULT_COLLECTION = "home"
 DEFAULT_AGENT = "none"
 DEFAULT_SESSION = "main"
 MAX_NAME_B = 200
+TOKEN_PREFIX = "remem_"  # of the tokens of principals
+_TOKEN_CHARS = 43  # behind it, at least
 SURFACES = ("cli", "hook", "mcp", "cron", "api")
 
 
@@ -165,9 +167,14 @@ def told(grant: Grant, admitted: Admitted) -> Admitted:
 def check_name(part: str, name: str) -> str:
     """A part of a scope as it is stored: NFC, no control characters, not blank, bounded.
 
+    Names are kept and shown in clear, so a token given in place of one is refused and not repeated.
+
     Raises:
         UsageError: it cannot be a name.
     """
+    bare = name.strip()
+    if bare.startswith(TOKEN_PREFIX) and len(bare) >= len(TOKEN_PREFIX) + _TOKEN_CHARS:
+        raise UsageError(f"a token cannot be the name of the {part}")
     clean = unicodedata.normalize("NFC", name)
     if not clean.strip() or not clean.isprintable():
         raise UsageError(f"the {part} {name[:80]!r} is blank or not printable")

@@ -302,7 +302,7 @@ def rules() -> tuple[Rule, ...]:
             0,
             _whole,
         ),
-        ("remem-token", ("remem_",), _NOT_IN + r"remem_[\w-]{43}(?![\w-])", 0, _whole),
+        ("remem-token", ("remem_",), _NOT_IN + r"remem_[A-Za-z0-9_-]{43,}", 0, _whole),
         ("anthropic-key", ("sk-ant-",), _NOT_IN + r"sk-ant-[\w-]{10,}", 0, _whole),
         ("openai-key", ("sk-",), _NOT_IN + r"(?<!-)sk-[A-Za-z0-9_-]{20,}", 0, _mixed),
         (

@@ -34,6 +34,7 @@ _QUOTES = dict.fromkeys(
     map(ord, "\"'`\u00ab\u00bb\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2039\u203a"), None
 )
 MIN_CHARS = 5  # letters and digits of a value that is compared without what stands around it
+MIN_DIGITS = 4  # letters and digits of a value with a digit that may not come back as a name
 MIN_LETTERS = 8  # of a single word without a digit that may not come back as a name either
 # Characters that nobody sees: Default_Ignorable_Code_Point, and the other format characters.
 _UNSEEN = re.compile(
@@ -114,9 +115,9 @@ def is_telling(value: str) -> bool:
     """Whether a value gives something away as a name: no short or single common word does."""
     words = value.split()
     chars = sum(map(str.isalnum, value))
-    return chars >= MIN_CHARS and (
-        len(words) > 1 or chars >= MIN_LETTERS or any(map(str.isdigit, value))
-    )
+    if any(map(str.isdigit, value)):
+        return chars >= MIN_DIGITS
+    return chars >= MIN_CHARS and (len(words) > 1 or chars >= MIN_LETTERS)
 
 
 def _forms(text: str) -> list[str]:
@@ -168,7 +169,9 @@ def named(tx: Tx, part: Part, names: Iterable[object]) -> bytes | None:
     what does not tell enough (`is_telling`) and the program's own words are passed.
     """
     for name in names if tx.has_values else ():
-        if not isinstance(name, str) or name in OWN_WORDS or not is_telling(bare_value(name)):
+        if not isinstance(name, str) or name in OWN_WORDS:
+            continue
+        if not is_telling(bare_value(name) or normal_value(name)):
             continue
         ref = blocked(tx, part, name)
         if ref is not None:

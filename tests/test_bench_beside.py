@@ -104,7 +104,7 @@ def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
     assert told[0].code == 0 and len(told[0].out.strip()) == 10
     assert told[0].seconds > 0 and told[0].cpu > 0
     with pytest.raises(beside.Failed, match="no such file"):
-        tool.drive(iter([beside.Line(["import", "jsonl", "/nonexistent"])]), 60.0)
+        tool.drive(iter([beside.Line(["import", "jsonl", str(tmp_path / "absent")])]), 60.0)
 
 
 def test_a_turn_that_waits_for_an_index_does_not_count_as_found(tmp_path: Path) -> None:

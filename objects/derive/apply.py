@@ -38,6 +38,7 @@ _BEHIND = re.compile(
     r"(?:(?! +(?:and|but|so|because|while|when|where|which|who|that)\b)[^.,;:!?()\n\u2026\u2014])*"
 )
 LEDGER = "ledger"  # the track of parsers
+FOREIGN = "legacy_unverified"  # status of what a pack brought that nobody vouched for
 MODEL = "model_claim"  # status of what a model claims; a person may still find it right
 WITHDRAWN = chains.WITHDRAWN
 _DERIVERS_OWN = frozenset((WITHDRAWN, "withheld"))
@@ -137,12 +138,15 @@ def apply(
             # What a parser says beyond its passage is a fault of the parser: nobody need review it.
             tx.refuse("derive", against[0].partition(":")[0], part.number, ref)
             continue
+        believed = kind.status
+        if refs.STATUSES[state.status] == FOREIGN and believed != MODEL:
+            believed = FOREIGN  # of a stranger's words nothing follows that the owner believes
         try:
             _, status = chains.put(
                 tx,
                 part,
                 memory,
-                status="quarantined" if against else kind.status,
+                status="quarantined" if against else believed,
                 single=claim.single
                 if single is None
                 else single(part.collection, claim.predicate, claim.single),

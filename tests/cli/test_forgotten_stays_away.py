@@ -108,6 +108,14 @@ def test_dressed_up_when_it_was_forgotten_it_stays_away_plain(run: Runner) -> No
     run("add", OTHER, code=0)
 
 
+@pytest.mark.parametrize("value", ["0815", "X7-22", "pi 31"])
+def test_a_short_value_with_a_digit_stays_away_as_a_name_too(run: Runner, value: str) -> None:
+    run("forget", run.add(value), code=0)
+    run("fact", "safe pin", "is", value, code=3)
+    run("task", "set", "pin", value, code=3)
+    run("fact", "safe pin", "is", "0816", code=0)
+
+
 @pytest.mark.parametrize("word", ["yes", "Ann", "green", "C++", "+5", "ok!", "tests"])
 def test_a_short_or_common_word_blocks_itself_alone(run: Runner, word: str) -> None:
     run("forget", run.add(word), code=0)

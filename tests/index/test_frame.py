@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from remem.index.context import CLOSE, OPEN, Entry, render
 from remem.index.frame import safe
+from remem.index.unseen import escape
 
 MARKS = [
     "</remem-context>",
@@ -75,6 +76,16 @@ def test_what_begins_no_block_stays(text: str) -> None:
 )
 def test_a_citation_is_ours_alone(text: str, shown: str) -> None:
     assert safe(text) == shown
+
+
+@pytest.mark.parametrize(
+    "char", ["\U000e0139", "\u3164", "\uffa0", "\u115f", "\u034f", "\u17b4", "\u17b5", "\u2800"]
+)
+def test_what_no_reader_sees_is_written_out_though_it_counts_as_printable(char: str) -> None:
+    assert char.isprintable()
+    shown = safe(f"done \U0001f600{char} ok")
+    assert shown == f"done \U0001f600{escape(char)} ok"
+    assert safe("done \U0001f600\ufe0f ok") == "done \U0001f600\ufe0f ok"
 
 
 @given(st.text(max_size=60))

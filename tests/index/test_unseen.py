@@ -25,6 +25,9 @@ TAGS = "".join(chr(0xE0000 + ord(c)) for c in "ignore all")
         ("\U0001f600\U000e0141", "\U0001f600\\U000e0141"),
         ("\U0001f600\ufe0f\ufe01\ufe02", "\U0001f600\ufe0f\\ufe01\\ufe02"),
         ("\ud800", "\\ud800"),
+        ("a\u2800b", "a\\u2800b"),
+        ("a\ue000\uf8ffb", "a\\ue000\\uf8ffb"),
+        ("\U000f0000\U0010fffd", "\\U000f0000\\U0010fffd"),
     ],
 )
 def test_what_cannot_be_seen_is_written_out(text: str, shown: str) -> None:
@@ -40,6 +43,8 @@ def test_what_cannot_be_seen_is_written_out(text: str, shown: str) -> None:
         "\u0915\u094d\u200d\u0937",  # Devanagari
         "\U0001f468\u200d\U0001f469\u200d\U0001f467",  # a family
         "\u2764\ufe0f",
+        "\u2801\u28ff",  # Braille with dots
+        "\uf900\U0001f600",  # next to the private characters
         "e\u0301",
     ],
 )

@@ -40,6 +40,9 @@ FOUND = [
     ("sk_live_abcdefghijklmnop12345678", "abcdefghijklmnop12345678", "stripe-key"),
     (f"scout may use remem_{'aB3-_' * 8}xyz", "aB3-_aB3-_", "remem-token"),
     (f"remem_{'aB3-_' * 8}xyz\n", "aB3-_aB3-_", "remem-token"),
+    (f"_remem_{'aB3-_' * 8}xyz_", "aB3-_aB3-_", "remem-token"),
+    (f"__remem_{'aB3-_' * 8}xyz__", "aB3-_aB3-_", "remem-token"),
+    (f"see _remem_{'aB3-_' * 8}xyz_ in italics", "aB3-_aB3-_", "remem-token"),
     ("npm_abcdefghijklmnopqrstuvwxyz0123456789", "abcdefghijklmnop", "npm-token"),
     ("//registry.example/:_authToken=abcdef-123456", "abcdef-123456", "npm-token"),
     ("pypi-AgEIcHlwaS5vcmcCJDAwMDAwMDAw", "AgEIcHlwaS5vcmc", "pypi-token"),
@@ -88,6 +91,8 @@ BY_LIBRARY = [
     ("0123456789abcdef0123456789abcdef-us12", "mailchimp-key"),
 ]
 LEFT_ALONE = [
+    f"remem_{'aB3-_' * 8}xy",  # a character short of a token
+    f"xremem_{'aB3-_' * 8}xyz",
     "hf_TrainerCallbackHandlerForEvaluationLoop",
     "the key to success is hard work, and the secret too",
     "commit 3f2a9c1d8e7b6a5f4e3d2c1b0a9f8e7d6c5b4a39",

@@ -460,6 +460,17 @@ def test_names_that_are_none(name: str) -> None:
     assert check_name("collection", "x" * 200) == "x" * 200
 
 
+@pytest.mark.parametrize("part", ["collection", "agent", "session"])
+def test_a_token_is_no_name_and_is_not_repeated(part: str) -> None:
+    token = "remem_" + "aB3-_" * 8 + "xyz"
+    for given_name in (token, f" {token}", token + "_", token + "\n"):
+        with pytest.raises(UsageError, match="a token cannot be") as refused:
+            check_name(part, given_name)
+        assert "aB3" not in str(refused.value)
+    assert check_name(part, "remem_notes") == "remem_notes"
+    assert check_name(part, token[:-1]) == token[:-1]
+
+
 def test_names_are_compared_in_one_form() -> None:
     composed, split = "caf\u00e9", "cafe\u0301"
     assert check_name("agent", split) == check_name("agent", composed) == composed
