@@ -30,7 +30,7 @@ _LIMIT_HINT = "split it, or raise admission.max_mib in config.toml"
 # What nobody can see any more: saying it again is new evidence, never silently "known".
 _GONE = frozenset(refs.STATUS_CODE[s] for s in ("erased", "rejected", "expired"))
 # What words claimed for the owner are while nobody vouched for the pack that brought them.
-_FOREIGN = frozenset(("legacy_unverified", "quarantined"))
+_FOREIGN = frozenset((refs.UNVOUCHED, "quarantined"))
 
 
 class Admitted(msgspec.Struct, frozen=True, gc=False):
@@ -221,7 +221,7 @@ def _kept_for_good(tx: Tx, part: Part, note: Observation, limit_b: int) -> bytes
 def _foreign(tx: Tx, part: Part, ref: bytes) -> bool:
     """Whether a pack that nobody vouched for brought it: such a claim to a source is no claim."""
     state = tx.reader.state(part, ref)
-    return state is not None and refs.STATUSES[state.status] == "legacy_unverified"
+    return state is not None and refs.STATUSES[state.status] == refs.UNVOUCHED
 
 
 def _still_there(tx: Tx, part: Part, ref: bytes) -> bool:

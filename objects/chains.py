@@ -200,14 +200,14 @@ def _known(
 
     One of a pack that nobody vouched for stands for no other: what is believed more is said anew.
     """
-    foreign = refs.STATUS_CODE["legacy_unverified"]
+    foreign = refs.STATUS_CODE[refs.UNVOUCHED]
     assert memory.triple is not None
     same = canonical(tx.reader, part, memory.triple[2])
     for member in holding(chain, starts):
         triple = member.memory.triple
         if triple is None or canonical(tx.reader, part, triple[2]) != same:
             continue
-        if member.state.status == foreign and status != "legacy_unverified":
+        if member.state.status == foreign and status != refs.UNVOUCHED:
             continue
         if member.state.starts > starts or len(member.memory.cites) >= MAX_CITES:
             continue  # it said something else then, or has evidence enough

@@ -35,7 +35,7 @@ RESUMES = "resumes"  # key of ``meta``: the ref of the fact that holds again
 OPEN, ENDS, RESUMED = b"", b"e", b"r"  # values of a row: no stated end, a stated end, holds again
 
 _HIGH = frozenset(refs.STATUS_CODE[s] for s in ("verified", "provisional"))
-_LOW = frozenset(refs.STATUS_CODE[s] for s in ("model_claim", "legacy_unverified"))
+_LOW = frozenset(refs.STATUS_CODE[s] for s in ("model_claim", refs.UNVOUCHED))
 THERE = _HIGH | _LOW  # statuses of the facts that chains link
 _ENDS = frozenset(refs.OP_CODE[op] for op in ("supersede", "close", "reopen"))
 

@@ -56,6 +56,7 @@ STATUSES = (
     "erased",
 )
 STATUS_CODE = {name: code for code, name in enumerate(STATUSES)}
+UNVOUCHED = "legacy_unverified"  # what a pack brought that nobody vouched for
 OBSERVATION = 0
 MEMORY = 1
 DRAFT = 2

@@ -38,7 +38,6 @@ _BEHIND = re.compile(
     r"(?:(?! +(?:and|but|so|because|while|when|where|which|who|that)\b)[^.,;:!?()\n\u2026\u2014])*"
 )
 LEDGER = "ledger"  # the track of parsers
-FOREIGN = "legacy_unverified"  # status of what a pack brought that nobody vouched for
 MODEL = "model_claim"  # status of what a model claims; a person may still find it right
 WITHDRAWN = chains.WITHDRAWN
 _DERIVERS_OWN = frozenset((WITHDRAWN, "withheld"))
@@ -139,8 +138,9 @@ def apply(
             tx.refuse("derive", against[0].partition(":")[0], part.number, ref)
             continue
         believed = kind.status
-        if refs.STATUSES[state.status] == FOREIGN and believed != MODEL:
-            believed = FOREIGN  # of a stranger's words nothing follows that the owner believes
+        if refs.STATUSES[state.status] == refs.UNVOUCHED and believed != MODEL:
+            # Of a stranger's words nothing follows that the owner believes.
+            believed = refs.UNVOUCHED
         try:
             _, status = chains.put(
                 tx,
