@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_TOKENS = 256
 _BATCH_TEXTS = 16
 _PACKAGES = ("numpy", "onnxruntime")
-_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 
 class OnnxEmbedder:
@@ -114,7 +114,7 @@ class OnnxEmbedder:
             self._session = session_of(
                 os.path.join(self._folder, "model.onnx"), self._model_digest, self._cache
             )
-            unknown = {one.name for one in self._session.get_inputs()} - _INPUTS
+            unknown = {one.name for one in self._session.get_inputs()} - INPUTS
             if unknown:
                 raise EmbedderFailed(
                     f"'{self.name}' wants inputs that no text has: {', '.join(sorted(unknown))}"
@@ -124,18 +124,7 @@ class OnnxEmbedder:
     def _batch(self, ids: list[list[int]]) -> F32:
         import numpy as np
 
-        length = max(map(len, ids))
-        tokens = np.zeros((len(ids), length), np.int64)
-        mask = np.zeros((len(ids), length), np.int64)
-        for row, one in enumerate(ids):
-            tokens[row, : len(one)] = one
-            mask[row, : len(one)] = 1
-        feed = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
-        wanted = {one.name for one in self._session.get_inputs()}
-        try:
-            state = self._session.run(None, {k: v for k, v in feed.items() if k in wanted})[0]
-        except Exception as error:  # the runtime has no base class of its own
-            raise EmbedderFailed(f"'{self.name}' failed: {first_line(error)}") from None
+        state, mask = said_of(self._session, f"'{self.name}'", ids)
         if state.ndim == 3:
             state = (state * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1)[:, None]
         if state.ndim != 2 or state.shape[0] != len(ids):
@@ -145,6 +134,35 @@ class OnnxEmbedder:
             raise EmbedderFailed(f"'{self.name}' gives a vector without a direction")
         unit: F32 = (state / lengths[:, None]).astype(np.float32)
         return unit
+
+
+def said_of(session: Any, name: str, ids: list[list[int]], *, first: int = MAX_TOKENS) -> Any:
+    """The first output of a model for some texts, and their mask: int64 (n, tokens).
+
+    Args:
+        session: of the model.
+        name: as an error calls it.
+        ids: tokens of n texts; what lies behind ``MAX_TOKENS`` is not seen.
+        first: so many tokens of each belong to the first of two texts.
+
+    Raises:
+        EmbedderFailed: the runtime refused.
+    """
+    import numpy as np
+
+    shape = len(ids), min(MAX_TOKENS, max(map(len, ids)))
+    tokens, mask, types = (np.zeros(shape, np.int64) for _ in range(3))
+    for row, one in enumerate(ids):
+        size = min(len(one), shape[1])
+        tokens[row, :size] = one[:size]
+        mask[row, :size] = 1
+        types[row, first:size] = 1
+    feed = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": types}
+    wanted = {one.name for one in session.get_inputs()}
+    try:
+        return session.run(None, {k: v for k, v in feed.items() if k in wanted})[0], mask
+    except Exception as error:  # the runtime has no base class of its own
+        raise EmbedderFailed(f"{name} failed: {first_line(error)}") from None
 
 
 def missing(folder: str) -> str:

@@ -28,7 +28,6 @@ MODEL_BLAKE3 = "ca6a7bf650974037034fafa8ef530c186103776cad9c61d43ccd98d87150e8e3
 _HINT = "pip install 'remem[rerank]'"
 _FOLDER = ("models", "data", "reranker_en")
 _BATCH_TEXTS = 10
-_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 
 def resolve(spec: str, *, cache_dir: str | None) -> Reranker | None:
@@ -102,7 +101,7 @@ class Reranker:
             if self._pin and digest != self._pin:
                 raise EmbedderFailed(f"'{path}' is not the pinned model", hint=_HINT)
             self._session = onnx.session_of(path, digest, self._cache)
-            if {one.name for one in self._session.get_inputs()} - _INPUTS:
+            if {one.name for one in self._session.get_inputs()} - onnx.INPUTS:
                 raise EmbedderFailed(f"reranker '{self.name}' wants inputs that no text has")
             self._tokens = onnx.tokenizer_of(onnx.tokens_file(self._folder))
         return self._tokens
@@ -111,21 +110,8 @@ class Reranker:
         """What the model says of some pairs of which the first so many tokens are the question."""
         import numpy as np
 
-        shape = len(pairs), min(onnx.MAX_TOKENS, max(map(len, pairs)))
-        tokens, mask, types = (np.zeros(shape, np.int64) for _ in range(3))
-        for row, pair in enumerate(pairs):
-            size = min(len(pair), shape[1])
-            tokens[row, :size] = pair[:size]
-            mask[row, :size] = 1
-            types[row, asked:size] = 1
-        feed = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": types}
-        wanted = {one.name for one in self._session.get_inputs()}
-        try:
-            said = self._session.run(None, {k: v for k, v in feed.items() if k in wanted})[0]
-        except Exception as error:  # the runtime has no base class of its own
-            raise EmbedderFailed(
-                f"reranker '{self.name}' failed: {onnx.first_line(error)}"
-            ) from None
+        label = f"reranker '{self.name}'"
+        said, _ = onnx.said_of(self._session, label, pairs, first=asked)
         if said.shape not in ((len(pairs),), (len(pairs), 1)) or not np.all(np.isfinite(said)):
             raise EmbedderFailed(f"reranker '{self.name}' does not give one number a text")
         return said.reshape(len(pairs))
